@@ -136,7 +136,7 @@ async def test_a_text_runs_on_the_lane_of_its_slot() -> None:
             await translate(pool, request(lane="c"))
 
 
-async def test_without_a_slot_a_text_runs_where_its_pair_is_and_most_is_free() -> None:
+async def test_text_without_slot_runs_where_most_is_free() -> None:
     bench = Bench()
     async with bench.started(bench.lane("a", "en-ja"), bench.lane("b", "en-ja", "en-de")) as pool:
         first = events_of(pool, request("LONG"))
@@ -156,7 +156,7 @@ async def test_without_a_slot_a_text_runs_where_its_pair_is_and_most_is_free() -
 # ---------------------------------------------------------------- life
 
 
-async def test_it_is_ready_once_all_are_and_says_which_is_loading() -> None:
+async def test_pool_is_ready_once_all_lanes_are() -> None:
     bench = Bench()
 
     class Slow(SimulatedEngine):
@@ -249,7 +249,7 @@ async def test_a_lane_of_no_use_is_refused() -> None:
     await pool.stop()
 
 
-async def test_a_lane_that_dies_ends_what_it_ran_and_the_others_go_on() -> None:
+async def test_dead_lane_ends_only_its_own_texts() -> None:
     bench = Bench()
     async with bench.started(bench.lane("a", again_s=60.0), bench.lane("b")) as pool:
         dying = events_of(pool, request("LONG", lane="a"))
@@ -270,7 +270,7 @@ async def test_a_lane_that_dies_ends_what_it_ran_and_the_others_go_on() -> None:
         await staying.aclose()
 
 
-async def test_it_is_restarting_while_all_are_and_ready_with_the_first_that_is_again() -> None:
+async def test_pool_is_ready_with_its_first_lane() -> None:
     bench = Bench()
     async with bench.started(bench.lane("a"), bench.lane("b", "en-de", again_s=60.0)) as pool:
         bench.kill("b")
@@ -305,7 +305,7 @@ def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_module, "_LOOK_S", 0.001)
 
 
-async def test_a_lane_that_comes_is_used_from_when_it_is_ready() -> None:
+async def test_added_lane_is_used_once_ready() -> None:
     bench = Bench()
     async with bench.started(bench.lane("a", "en-ja")) as pool:
         await pool.add([bench.lane("b", "en-de")])
@@ -342,7 +342,7 @@ async def test_a_lane_that_cannot_be_added_leaves_nothing_behind() -> None:
             assert bench.engines[name][-1].health().state is STOPPED
 
 
-async def test_lanes_neither_come_nor_go_while_the_first_ones_load() -> None:
+async def test_lanes_do_not_change_during_start() -> None:
     bench = Bench()
     pool = Pool([bench.lane("a"), bench.lane("b")])
     for attempt in (pool.add([bench.lane("c")]), pool.drain("b")):
@@ -352,7 +352,7 @@ async def test_lanes_neither_come_nor_go_while_the_first_ones_load() -> None:
 
 
 @pytest.mark.usefixtures("_quickly")
-async def test_a_lane_that_goes_ends_what_it_runs_and_gets_nothing_more() -> None:
+async def test_drained_lane_finishes_and_gets_nothing_more() -> None:
     bench = Bench()
     # Far slower than the looks whether it has ended.
     slow = replace(FAST, token_s=0.02)
@@ -422,7 +422,7 @@ def lane(*pairs: str, engine: SimulatedEngine | None = None) -> Lane:
     return Lane("a", usual(Supervisor, lambda: built), [PairPattern.parse(pair) for pair in pairs or ("*",)])
 
 
-async def test_it_translates_the_pairs_it_is_given_of_those_its_model_can() -> None:
+async def test_lane_translates_given_pairs_of_its_model() -> None:
     a = lane("en-ja", "*-de", "fr-en")
     with pytest.raises(EngineUnavailable):
         a.profile()

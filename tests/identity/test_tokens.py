@@ -453,7 +453,7 @@ def test_a_changed_token_says_what_it_said_or_nothing(algorithm: str, todo: list
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_last_letter_changes_nothing_but_the_way_it_is_written(algorithm: str) -> None:
+def test_last_letter_changes_only_the_spelling(algorithm: str) -> None:
     original = token(algorithm=algorithm)
     ends = [
         original[:-1] + letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

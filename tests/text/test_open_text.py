@@ -272,7 +272,7 @@ def test_the_work_for_a_long_talk_is_small() -> None:
     assert text.rest == f"{sentence.lower()}The next"
 
 
-def test_a_long_final_is_divided_a_part_at_a_time() -> None:
+def test_long_final_is_divided_in_parts() -> None:
     said = "\n " * 4_000 + "The customer wants an answer. " * 2_000 + " " * 5_000 + "word " * 2_000
     text, parts = OpenText(120), []
     text.revise(said)

@@ -121,7 +121,7 @@ def test_agreed_ends_with_a_unit_of_both(lang: str, one: str, other: str, shared
         ("ja", "五つ", "五つ"),
     ],
 )
-def test_a_text_is_not_cut_behind_what_may_go_on(lang: str, text: str, shown: str) -> None:
+def test_text_is_not_cut_behind_open_ends(lang: str, text: str, shown: str) -> None:
     policy = CommitPolicy("en", lang)
     policy.take_hypothesis("a", text)
     policy.take_hypothesis("a b", text)
@@ -319,7 +319,7 @@ def test_a_hypothesis_that_gets_shorter_takes_nothing_back() -> None:
         assert (policy.committed, policy.tentative, policy.draft) == ("wir gehen", "", " weg")
 
 
-def test_a_hypothesis_that_does_not_go_on_from_what_is_shown_changes_nothing() -> None:
+def test_hypothesis_without_the_prefix_changes_nothing() -> None:
     policy = CommitPolicy("en", "de")
     play(
         policy,
@@ -350,7 +350,7 @@ def test_one_hypothesis_that_says_something_else_takes_nothing_back() -> None:
         )
 
 
-def test_an_interrupted_run_is_a_guess_and_nothing_is_shown_of_it() -> None:
+def test_interrupted_run_is_only_a_draft() -> None:
     policy = CommitPolicy("en", "de")
     play(policy, [("a", "eins", "", ""), ("a b c", "eins zwei", "eins", "")])
     drafts = []
@@ -398,7 +398,7 @@ def test_no_text_outlives_the_utterance() -> None:
     assert gone() is None
 
 
-def test_a_source_that_comes_letter_by_letter_is_committed_as_well() -> None:
+def test_letter_by_letter_source_is_committed() -> None:
     """One word of it fills more revisions than most utterances have."""
     words = ["Donaudampfschifffahrtsgesellschaft", "Bundesausbildungsförderungsgesetz", "Rindfleischetikettierung"]
     heard = " ".join([*words, "Grundstücksverkehrsgenehmigung", "gilt"])
@@ -426,7 +426,7 @@ def test_a_source_that_comes_letter_by_letter_is_committed_as_well() -> None:
         ("zh", "支持团队批准政策了", "支持"),
     ],
 )
-def test_live_readers_see_all_but_the_end_of_a_first_hypothesis(lang: str, text: str, shown: str) -> None:
+def test_live_readers_see_a_masked_first_hypothesis(lang: str, text: str, shown: str) -> None:
     policy = CommitPolicy("en", lang)
     policy.take_hypothesis("a", text)
     assert (policy.committed, policy.tentative) == ("", shown)
@@ -706,7 +706,7 @@ def test_whatever_happens_nothing_is_taken_back(
 
 
 @given(happens=series(), cuts=st.lists(st.floats(0, 1), max_size=4))
-def test_how_a_translation_is_interrupted_changes_nothing_of_what_is_shown(
+def test_interruption_changes_nothing_shown(
     happens: tuple[str, str, list[tuple[str, str, str]]], cuts: list[float]
 ) -> None:
     source, target, events = happens
@@ -806,7 +806,7 @@ def test_what_is_older_than_the_span_is_forgotten() -> None:
     assert policy.committed == "eins zwei"
 
 
-def test_no_more_are_kept_of_a_source_that_stays_the_same(compared: list[int]) -> None:
+def test_unchanged_source_keeps_a_bounded_number(compared: list[int]) -> None:
     policy = CommitPolicy("en", "de")
     for _ in range(commit_policy._KEPT + 50):
         compared.clear()

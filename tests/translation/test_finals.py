@@ -64,7 +64,7 @@ def load(r: Stage) -> int:
 # ---------------------------------------------------------------- acceptance
 
 
-async def test_an_utterance_ends_once_in_each_language_and_its_session_is_told_last() -> None:
+async def test_utterance_ends_once_in_each_language() -> None:
     async with stage("de fr en", speaker=True) as r:
         await r.final("One.")
         assert [event.languages for event in await events(r) if isinstance(event, Said)] == [("de", "fr")]
@@ -86,7 +86,7 @@ async def test_an_utterance_that_nobody_reads_is_finished_at_once() -> None:
         assert len(await events(r)) == 1
 
 
-async def test_what_the_log_refuses_was_not_accepted_and_may_be_sent_again() -> None:
+async def test_refused_accept_may_be_repeated() -> None:
     async with stage("de fr") as r:
         r.log.refuses = lambda _: True
         with pytest.raises(LogUnavailable):
@@ -120,7 +120,7 @@ async def test_what_the_scheduler_refuses_is_not_in_the_log() -> None:
         assert await events(r) == []
 
 
-async def test_a_language_that_joins_while_the_log_is_written_is_translated_too() -> None:
+async def test_language_joining_during_accept_is_translated() -> None:
     async with stage("de", speaker=True) as r:
         r.log.open.clear()
         accepting = asyncio.create_task(r.final("One."))
@@ -136,7 +136,7 @@ async def test_a_language_that_joins_while_the_log_is_written_is_translated_too(
         assert r.finished == [("u", False)]
 
 
-async def test_a_language_that_joins_meanwhile_and_finds_no_place_has_its_outcome() -> None:
+async def test_joining_language_without_place_has_an_outcome() -> None:
     async with stage("de", speaker=True) as r:
         r.log.open.clear()
         accepting = asyncio.create_task(r.final("One."))
@@ -154,7 +154,7 @@ async def test_a_language_that_joins_meanwhile_and_finds_no_place_has_its_outcom
         assert r.finished == [("u", True)]
 
 
-async def test_what_is_being_accepted_is_not_gone_on_with_by_somebody_else() -> None:
+async def test_utterance_being_accepted_is_not_resumed() -> None:
     async with stage("de") as r:
         r.log.silent.add("accept")
         accepting = asyncio.create_task(r.final("One."))
@@ -180,7 +180,7 @@ async def test_an_outcome_that_the_log_refuses_is_offered_again() -> None:
         assert r.finished == [("u", False)]
 
 
-async def test_an_outcome_is_offered_until_the_log_takes_it_and_nothing_is_translated_twice() -> None:
+async def test_outcome_is_offered_until_logged() -> None:
     async with stage(speaker=True) as r:
         reader = await r.reader()
         await r.final("One.")
@@ -207,7 +207,7 @@ async def test_a_gateway_that_stops_waits_for_no_log() -> None:
         await until(lambda: r.log.refused)
 
 
-async def test_a_log_that_fails_for_an_unknown_reason_holds_up_no_session(
+async def test_broken_log_holds_up_no_session(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def broken(*_: object) -> Publication:
@@ -222,7 +222,7 @@ async def test_a_log_that_fails_for_an_unknown_reason_holds_up_no_session(
         assert load(r) == 0
 
 
-async def test_what_the_log_has_trimmed_still_ends_for_its_session() -> None:
+async def test_trimmed_utterance_still_ends() -> None:
     async with stage("de", speaker=True) as r:
         await r.final("One.")
         r.room.history.trim(r.room.offset + 1)
@@ -230,7 +230,7 @@ async def test_what_the_log_has_trimmed_still_ends_for_its_session() -> None:
         assert r.finished == [("u", False)]
 
 
-async def test_a_last_delta_that_cannot_be_shown_costs_nobody_a_translation(
+async def test_broken_last_delta_costs_no_translation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def broken(*_: object) -> None:
@@ -243,7 +243,7 @@ async def test_a_last_delta_that_cannot_be_shown_costs_nobody_a_translation(
         assert await outcomes(r) == [("u", "de", "Eins.")]
 
 
-async def test_what_finds_no_place_now_is_gone_on_with_later() -> None:
+async def test_work_without_place_resumes_later() -> None:
     async with stage("de") as r:
         r.engine.state = EngineState.FAILED
         await r.finals.take_over(r.room, await r.left("One.", "de"))
@@ -256,7 +256,7 @@ async def test_what_finds_no_place_now_is_gone_on_with_later() -> None:
         assert await outcomes(r) == [("u", "de", "Eins.")]
 
 
-async def test_a_failure_for_a_latecomer_is_none_of_the_speakers_business() -> None:
+async def test_failure_for_a_latecomer_spares_the_speaker() -> None:
     async with stage("de", speaker=True) as r:
         await r.final("One.")
         await r.finish(de="Eins.")
@@ -267,7 +267,7 @@ async def test_a_failure_for_a_latecomer_is_none_of_the_speakers_business() -> N
         assert r.finished == [("u", False)]
 
 
-async def test_the_session_is_told_that_a_language_failed_and_the_next_attempt_makes_it_good() -> None:
+async def test_failed_language_is_told_and_retried() -> None:
     async with stage("de fr", speaker=True) as r:
         await r.final("One.")
         await until(lambda: len(r.engine.pending()) == 2)
@@ -284,7 +284,7 @@ async def test_the_session_is_told_that_a_language_failed_and_the_next_attempt_m
         assert len([event for event in await events(r) if isinstance(event, Said)]) == 1
 
 
-async def test_what_is_sent_again_and_nobody_reads_any_more_is_finished_at_once() -> None:
+async def test_resent_utterance_without_readers_is_finished() -> None:
     async with stage(speaker=True) as r:
         reader = await r.reader()
         await r.final("One.")
@@ -300,7 +300,7 @@ async def test_what_is_sent_again_and_nobody_reads_any_more_is_finished_at_once(
 # ---------------------------------------------------------------- latecomers
 
 
-async def test_what_a_latecomer_is_shown_is_translated_once_and_behind_finals() -> None:
+async def test_catching_up_happens_once_behind_finals() -> None:
     async with stage("de") as r:
         await r.final("One.")
         await r.finish(de="Eins.")
@@ -315,7 +315,7 @@ async def test_what_a_latecomer_is_shown_is_translated_once_and_behind_finals() 
         assert load(r) == 0
 
 
-async def test_a_latecomer_for_whom_there_is_no_room_is_no_error() -> None:
+async def test_no_room_for_a_latecomer_is_not_an_error() -> None:
     async with stage() as r:
         await r.final("One.")
         r.engine.state = EngineState.FAILED
@@ -328,7 +328,7 @@ async def test_a_latecomer_for_whom_there_is_no_room_is_no_error() -> None:
 # ---------------------------------------------------------------- answers that come late
 
 
-async def test_a_meeting_is_busy_while_something_is_claimed_for_a_latecomer() -> None:
+async def test_meeting_is_busy_while_work_is_claimed() -> None:
     async with stage() as r:
         await r.final("One.")
         r.log.silent.add("claim")
@@ -340,7 +340,7 @@ async def test_a_meeting_is_busy_while_something_is_claimed_for_a_latecomer() ->
         assert not r.finals.busy(r.room)
 
 
-async def test_an_outcome_that_comes_before_the_answer_to_a_final_sent_again_counts() -> None:
+async def test_outcome_before_the_accept_answer_counts() -> None:
     async with stage("de", speaker=True) as r:
         await r.final("One.")
         await until(r.engine.pending)
@@ -364,7 +364,7 @@ async def test_an_outcome_that_comes_before_the_answer_to_a_final_sent_again_cou
         assert not r.finals.busy(r.room)
 
 
-async def test_what_is_sent_again_before_the_answer_to_its_failure_is_translated() -> None:
+async def test_resent_before_failure_is_answered_is_translated() -> None:
     async with stage("de", speaker=True) as r:
         await r.final("One.")
         await until(r.engine.pending)
@@ -404,7 +404,7 @@ async def test_one_id_in_two_logs_keeps_each_text() -> None:
         assert {(each.text, each.target) for each in r.engine.requests} == {("One.", "de"), ("Two.", "fr")}
 
 
-async def test_a_text_that_ends_every_gateway_is_not_translated_for_ever() -> None:
+async def test_text_that_kills_gateways_is_given_up() -> None:
     async with stage() as r:
         await r.finals.take_over(r.room, await r.left("One.", "de", tries=4))
         assert r.engine.requests == []
@@ -414,7 +414,7 @@ async def test_a_text_that_ends_every_gateway_is_not_translated_for_ever() -> No
 # ---------------------------------------------------------------- giving up
 
 
-async def test_a_cancelled_utterance_ends_in_each_language_and_in_the_engine() -> None:
+async def test_cancelled_utterance_ends_in_each_language() -> None:
     async with stage("de fr", speaker=True, max_running=1) as r:
         await r.final("One.")
         await r.final("Two.", utterance="other")
@@ -427,7 +427,7 @@ async def test_a_cancelled_utterance_ends_in_each_language_and_in_the_engine() -
         assert [request.text for request in r.engine.requests] == ["One.", "Two.", "Two."]
 
 
-async def test_an_abandoned_meeting_has_nothing_running_and_others_go_on() -> None:
+async def test_abandoned_meeting_has_nothing_running() -> None:
     async with stage("de") as r:
         other = Room("other", r.log, private=True, snapshot=10)
         await other.open()
@@ -445,7 +445,7 @@ async def test_an_abandoned_meeting_has_nothing_running_and_others_go_on() -> No
 # ---------------------------------------------------------------- stopping
 
 
-async def test_what_is_left_at_the_deadline_of_a_drain_ends_as_such() -> None:
+async def test_drain_deadline_ends_as_draining() -> None:
     async with stage("de", speaker=True) as r:
         await r.final("One.")
         await until(r.engine.pending)
@@ -455,7 +455,7 @@ async def test_what_is_left_at_the_deadline_of_a_drain_ends_as_such() -> None:
         assert r.finished == [("u", True)]
 
 
-async def test_leaving_ends_every_translation_and_says_so_in_the_log() -> None:
+async def test_leaving_logs_every_unfinished_translation() -> None:
     async with stage("de") as r:
         await r.final("One.")
         await until(r.engine.pending)
@@ -464,7 +464,7 @@ async def test_leaving_ends_every_translation_and_says_so_in_the_log() -> None:
     assert load(r) == 0
 
 
-async def test_what_one_process_leaves_the_next_completes_with_one_outcome_per_language() -> None:
+async def test_next_process_completes_what_is_left() -> None:
     async with stage("de fr", leaves_unfinished=True) as r:
         await r.final("One.")
         await r.final("Two.", utterance="v")
@@ -505,9 +505,7 @@ STEPS = st.lists(
 
 @given(STEPS, st.randoms(use_true_random=False))
 @settings(max_examples=100)
-def test_whatever_happens_what_was_promised_has_one_outcome_and_the_session_knows(
-    steps: list[str], chance: random.Random
-) -> None:
+def test_every_promise_has_one_outcome(steps: list[str], chance: random.Random) -> None:
     asyncio.run(_play(steps, chance))
 
 
@@ -568,7 +566,7 @@ async def _play(steps: list[str], chance: random.Random) -> None:
         assert nothing_is_live(r)
 
 
-async def test_a_meeting_is_busy_from_when_a_newcomer_is_to_catch_up() -> None:
+async def test_meeting_is_busy_from_catch_up_on() -> None:
     async with stage() as r:
         r.finals.catch_up(r.room, ["fr"])
         assert r.finals.busy(r.room)
@@ -578,7 +576,7 @@ async def test_a_meeting_is_busy_from_when_a_newcomer_is_to_catch_up() -> None:
 # ---------------------------------------------------------------- over real sockets
 
 
-async def test_a_new_language_is_made_up_for_and_finals_come_first() -> None:
+async def test_new_language_is_caught_up_behind_finals() -> None:
     script = Script(first_token_s=0.002, token_s=0.002, max_running=1)
     settings = Settings(snapshot_utterances=10, limits=Limits(messages_burst=1_000))
     async with running(settings, script=script) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
@@ -634,7 +632,7 @@ async def test_the_last_words_come_with_the_final_alone() -> None:
         assert [m.committed for m in got if isinstance(m, TranslationDelta)] == ["[ja]"]
 
 
-async def test_a_resent_final_and_a_late_joiner_do_not_translate_twice() -> None:
+async def test_resent_final_and_late_joiner_share_a_translation() -> None:
     """Both want the same language of the same utterance at the same time."""
     script = Script(
         first_token_s=0.001, token_s=0.001, max_running=1, rules=(Rule("HOLD", token_s=0.05), Rule("FAIL", 1))
@@ -658,7 +656,7 @@ async def test_a_resent_final_and_a_late_joiner_do_not_translate_twice() -> None
         await ana.until(TranslationFinal, 7)
 
 
-async def test_an_engine_that_comes_back_is_not_asked_for_what_nobody_was_promised() -> None:
+async def test_restarted_engine_gets_only_promised_work() -> None:
     async with running() as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
         await ana.peer.send(*(say(str(n)) for n in range(30)))
         await ana.until(TranslationFinal, 30)
@@ -677,7 +675,7 @@ async def test_an_engine_that_comes_back_is_not_asked_for_what_nobody_was_promis
 # ---------------------------------------------------------------- quotas
 
 
-async def test_once_a_day_is_used_up_utterances_are_kept_untranslated_until_there_is_more() -> None:
+async def test_used_up_day_keeps_utterances_untranslated() -> None:
     async with stage("de fr", speaker=True) as r:
         r.quota = Quota(characters=0)
         await r.final("One.")
@@ -696,7 +694,7 @@ async def test_once_a_day_is_used_up_utterances_are_kept_untranslated_until_ther
         assert len(await events(r)) == 5
 
 
-async def test_what_has_no_place_in_the_queue_for_a_quota_is_not_taken_on() -> None:
+async def test_full_waiting_quota_refuses() -> None:
     async with stage("de", speaker=True, max_running=1) as r:
         r.quota = Quota(waiting=1)
         await r.final("One.", utterance="1")
@@ -734,7 +732,7 @@ async def test_what_is_being_left_untranslated_is_not_resumed_meanwhile() -> Non
 # ---------------------------------------------------------------- pairs of languages
 
 
-async def test_a_language_into_which_nothing_translates_fails_and_the_others_go_on() -> None:
+async def test_language_without_lane_fails_alone() -> None:
     async with stage() as r:
         r.engine.pairs = frozenset({("en", "de")})
         await r.reader(lang="de")
@@ -752,7 +750,7 @@ async def test_a_language_into_which_nothing_translates_fails_and_the_others_go_
         assert not r.finals.busy(r.room)
 
 
-async def test_what_another_gateway_left_fails_where_nothing_translates_it_here() -> None:
+async def test_taken_over_language_without_lane_fails() -> None:
     async with stage() as r:
         r.engine.pairs = frozenset({("en", "de")})
         work = await r.left("Good morning.", "de", "ja")

@@ -17,7 +17,7 @@ class Clock:
         return self.now_s
 
 
-async def test_the_first_text_is_shown_at_once_and_after_a_pause_the_next() -> None:
+async def test_first_text_is_shown_at_once() -> None:
     clock, seen = Clock(), list[str]()
     throttle = Throttle(seen.append, shown="", interval_s=5.0, clock=clock)
     throttle.grow("Gu")
@@ -27,7 +27,7 @@ async def test_the_first_text_is_shown_at_once_and_after_a_pause_the_next() -> N
     assert seen == ["Gu", "ten"]
 
 
-async def test_what_was_held_back_is_shown_although_nothing_more_comes() -> None:
+async def test_held_text_is_shown_by_timer() -> None:
     seen = list[str]()
     throttle = Throttle(seen.append, shown="", interval_s=0.01, clock=asyncio.get_running_loop().time)
     throttle.grow("Gu")
@@ -49,7 +49,7 @@ async def test_nothing_is_shown_once_stopped() -> None:
     assert seen == ["Gu"]
 
 
-async def test_another_attempt_goes_on_from_what_was_shown_where_it_agrees() -> None:
+async def test_another_attempt_continues_what_was_shown() -> None:
     seen = list[str]()
     agrees = Throttle(seen.append, shown="Guten", interval_s=0.0, clock=Clock())
     for text in ("G", "Guten", "Guten Tag"):

@@ -61,7 +61,7 @@ class Talk:
         ]
 
 
-async def test_a_settled_segment_is_accepted_while_the_talk_goes_on() -> None:
+async def test_settled_segment_is_accepted_during_the_talk() -> None:
     async with stage() as made:
         talk, reader = Talk(made), await made.reader(lang="en")
         await talk.hears("We go.", "We go. Then", "We go. Then we stay")
@@ -87,7 +87,7 @@ async def test_the_speaker_is_told_once_all_is_accepted() -> None:
         assert accepted.id == "u"
 
 
-async def test_only_the_first_segment_is_translated_while_the_next_is_unsettled() -> None:
+async def test_only_first_open_segment_is_translated() -> None:
     async with stage() as made:
         talk = Talk(made)
         await made.reader()
@@ -247,7 +247,7 @@ async def test_cancelling_stops_every_segment() -> None:
         assert made.finished == [("u", True)]
 
 
-async def test_a_caption_of_what_is_not_said_any_more_goes() -> None:
+async def test_caption_of_a_withdrawn_rest_goes() -> None:
     async with stage() as made:
         talk, reader = Talk(made), await made.reader(lang="en")
         await talk.hears("We go.", "We go. Uh")
@@ -315,7 +315,7 @@ async def test_segments_end_in_their_order_whichever_is_translated_first() -> No
         assert first.text == "One."
 
 
-async def test_the_end_of_a_talk_without_times_has_its_share_of_the_whole() -> None:
+async def test_rest_without_times_has_its_share() -> None:
     async with stage() as made:
         talk = Talk(made)
         await talk.hears("One two.", "One two. Three")
@@ -326,7 +326,7 @@ async def test_the_end_of_a_talk_without_times_has_its_share_of_the_whole() -> N
         assert 5_000 < last.utterance.start_ms < 12_000
 
 
-async def test_one_message_has_a_bounded_number_of_segments_and_the_next_try_goes_on() -> None:
+async def test_segments_of_one_message_are_bounded() -> None:
     async with stage() as made:
         talk = Talk(made, in_flight=2)
         text = "One two three. Four five six. Seven eight nine. Ten eleven twelve."

@@ -106,9 +106,7 @@ async def tunnels(port: int) -> AsyncIterator[tuple[str, list[bytes]]]:
         await asyncio.gather(*filter(None, serving))
 
 
-async def test_the_environments_proxy_takes_it_to_the_host_and_does_not_read_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_proxy_tunnels_without_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with unsigned(tmp_path) as port, tunnels(port) as (proxy, asked):
         monkeypatch.setenv("HTTPS_PROXY", proxy)
         status, said, _ = await Sender().post("https://hooks.invalid/s3cret", b"{}", {})
@@ -130,7 +128,7 @@ async def test_what_a_proxy_answers_is_not_the_hosts_answer(monkeypatch: pytest.
         assert (status, said[:29]) == (0, "The proxy cannot be reached: ")
 
 
-async def test_a_network_of_ones_own_may_have_a_proxy_for_http(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_for_http_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with receiver() as other:
         monkeypatch.setenv("HTTP_PROXY", other.url.replace("//", "//ana:s3cret@"))
         assert (await Sender().post("http://hooks.invalid/hook", b"{}", {})).status == 200
@@ -139,7 +137,7 @@ async def test_a_network_of_ones_own_may_have_a_proxy_for_http(monkeypatch: pyte
     assert one.headers["Proxy-Authorization"] == "Basic YW5hOnMzY3JldA=="
 
 
-def test_whom_a_proxy_cannot_reach_or_must_not_is_reached_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_excluded_hosts_are_reached_directly(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proxy_of("https://hooks.example.com") is None
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
     monkeypatch.setenv("NO_PROXY", "example.com,10.0.0.1:8443")
@@ -182,9 +180,7 @@ async def test_one_that_is_busy_says_for_how_long(status: int) -> None:
         (301, "120", None),
     ],
 )
-async def test_what_it_does_not_say_in_time_is_not_asked_for(
-    status: int, retry_after: str, after_s: float | None
-) -> None:
+async def test_silent_library_gives_no_metrics(status: int, retry_after: str, after_s: float | None) -> None:
     with receiver(lambda _: status, retry_after=retry_after) as other:
         assert (await Sender().post(other.url, b"{}", {})).retry_after_s == after_s
 
@@ -199,7 +195,7 @@ STARTED_MS, ENDED_MS = 1_764_072_000_123, 1_764_075_600_000
 ID = "evt_0123456789abcdef01234567"
 
 
-def test_a_meeting_that_ended_is_told_without_a_word_of_it() -> None:
+def test_ended_meeting_is_told_without_its_words() -> None:
     event = Event(ID, "transcript.ready", "acme/standup", ENDED_MS + 1_500, STARTED_MS, ENDED_MS)
     assert json.loads(body(event)) == {
         "id": ID,
@@ -214,7 +210,7 @@ def test_a_meeting_that_ended_is_told_without_a_word_of_it() -> None:
     }
 
 
-def test_a_meeting_that_goes_on_has_no_end_and_a_test_no_meeting() -> None:
+def test_running_meeting_has_no_end_in_its_event() -> None:
     started = json.loads(body(Event(ID, "meeting.started", "standup", STARTED_MS, STARTED_MS)))
     assert started["data"] == {
         "tenant": "default",
@@ -260,7 +256,7 @@ def test_two_secrets_both_sign(tmp_path: Path) -> None:
         " ".join([f"whsec_{'A' * 32}"] * 3),
     ],
 )
-def test_what_is_not_a_secret_is_refused_with_a_way_to_make_one(tmp_path: Path, content: str) -> None:
+def test_bad_secret_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "secret").write_text(content)
     with pytest.raises(StartupError, match="openssl rand"):
         read_secrets(str(tmp_path / "secret"))

@@ -91,7 +91,7 @@ def test_reused_pid_is_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     assert processes.descendants([impostor]) == frozenset()
 
 
-def test_a_process_of_others_that_may_not_be_read_hides_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_process_hides_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
     read = psutil._pslinux.open_binary
 
     def refusing(name: str) -> Any:

@@ -21,7 +21,7 @@ from gateway.engines.prompting.model_config import (
 )
 
 
-def test_a_folder_has_a_config_and_a_name_has_none() -> None:
+def test_config_is_read_from_a_folder_only() -> None:
     config = read_config(str(SMALL_MODEL))
     assert config is not None
     assert find_family(config, str(SMALL_MODEL), None).name == "bundled"
@@ -49,7 +49,7 @@ def test_a_family_that_does_not_exist() -> None:
         find_family({}, "model", "klingon")
 
 
-def test_a_model_without_a_chat_template_is_refused_where_it_needs_one() -> None:
+def test_missing_chat_template_is_refused() -> None:
     check_chat_template(str(SMALL_MODEL), FAMILIES["seed-x"])
     check_chat_template("tencent/Hy-MT2-7B", FAMILIES["chat"])
     with pytest.raises(StartupError, match=r"has no chat template, which prompt family 'chat' asks through"):
@@ -73,17 +73,17 @@ def test_a_chat_template_is_found_wherever_it_is(tmp_path: Path, file: str, cont
 CALIBRATION = Calibration(bias=-5.0, slope=-1.5, unsure_below=0.5)
 
 
-def test_the_less_the_model_was_surprised_the_surer_it_is() -> None:
+def test_less_surprise_is_more_confidence() -> None:
     values = [CALIBRATION.confidence(logprob, 10).value for logprob in (0.0, -0.01, -0.1, -1.0, -10.0, -1e9)]
     assert values == sorted(set(values), reverse=True)
     assert all(0.0 <= value <= 1.0 for value in values)
 
 
-def test_a_long_text_is_not_less_sure_than_a_short_one_like_it() -> None:
+def test_confidence_does_not_depend_on_length() -> None:
     assert CALIBRATION.confidence(-2.0, 100) == CALIBRATION.confidence(-0.1, 5)
 
 
-def test_below_the_mark_it_is_unsure_and_at_the_mark_it_is_not() -> None:
+def test_unsure_below_the_mark_only() -> None:
     value = CALIBRATION.confidence(-0.5, 10).value
     at, above = Calibration(-5.0, -1.5, value), Calibration(-5.0, -1.5, value + 0.001)
     assert at.confidence(-0.5, 10) == Confidence(value)
@@ -100,7 +100,7 @@ def test_the_calibration_comes_with_the_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"bias": "high", "slope": 1, "unsure_below": 1}'])
-def test_a_calibration_that_cannot_be_read_is_said_at_the_start(tmp_path: Path, text: str) -> None:
+def test_unreadable_calibration_refuses_the_start(tmp_path: Path, text: str) -> None:
     (tmp_path / CALIBRATION_FILE).write_text(text)
     with pytest.raises(StartupError, match="calibration"):
         read_calibration(str(tmp_path))

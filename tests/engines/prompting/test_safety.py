@@ -90,7 +90,7 @@ ALPHABET = "<>s/|a\u2060\u200b"
 
 
 @given(text=st.text(ALPHABET, max_size=30), tokens=st.sets(st.text(ALPHABET, min_size=1, max_size=4), max_size=6))
-def test_neutralised_text_contains_no_token_and_clean_text_is_unchanged(text: str, tokens: set[str]) -> None:
+def test_neutralised_text_contains_no_token(text: str, tokens: set[str]) -> None:
     result = neutralise(text, tokens)
     assert not [token for token in tokens if token in result]
     if not any(token in text for token in tokens):

@@ -47,7 +47,7 @@ async def test_a_server_that_has_everything() -> None:
     assert asked["stream"] is False
 
 
-async def test_a_server_that_tells_little_is_taken_at_its_word() -> None:
+async def test_server_may_tell_only_its_model() -> None:
     async with scripted() as there:
         there.models = [{"id": "anything"}]
         assert await examined(there) == Capabilities("anything", None, logprobs=True)

@@ -120,7 +120,7 @@ async def test_stopping_ends_the_wait() -> None:
         assert engine.health().state is EngineState.STOPPED
 
 
-async def test_one_of_several_replicas_that_is_dead_does_not_end_the_start(
+async def test_dead_replica_does_not_end_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_LOOK_S", 0.01)
@@ -144,7 +144,7 @@ async def test_a_server_that_lacks_something_is_refused_at_once() -> None:
 # ---------------------------------------------------------------- the key
 
 
-async def test_the_key_comes_from_a_file_or_from_the_settings(tmp_path: Path) -> None:
+async def test_key_comes_from_file_or_settings(tmp_path: Path) -> None:
     file = tmp_path / "key"
     async with scripted() as there:
         there.key = "secret"
@@ -162,7 +162,7 @@ async def test_the_key_comes_from_a_file_or_from_the_settings(tmp_path: Path) ->
 # ---------------------------------------------------------------- death
 
 
-async def test_a_server_that_dies_ends_what_runs_and_the_engine() -> None:
+async def test_dead_server_ends_the_engine() -> None:
     async with scripted() as there, started(there) as engine:
         hanging = events_of(engine, REQUEST)
         there.script = [streams(chunk([5]), hangs=True)]
@@ -222,7 +222,7 @@ process_cpu_seconds_total 9.0
 """
 
 
-async def test_the_servers_metrics_are_shown_without_those_of_its_process() -> None:
+async def test_server_metrics_exclude_its_process() -> None:
     async with scripted() as there, started(there) as engine:
         there.page = PAGE
         page = (await engine.metrics()).decode()

@@ -93,7 +93,7 @@ async def test_new_text_comes_as_the_engine_gives_it(completions: Callable[[Llm]
     assert (sampling.max_tokens, sampling.stop_token_ids, sampling.stream_interval) == (9, [7], 4)
 
 
-async def test_scopes_have_salts_of_a_fixed_alphabet_that_do_not_tell_them() -> None:
+async def test_salts_do_not_tell_their_scope() -> None:
     salts = []
     for scope in ("standup", "standup", "Vorstand – Übernahme\x00", ""):
         llm = Llm(output("Guten", 1, reason="stop"))
@@ -108,7 +108,7 @@ async def test_scopes_have_salts_of_a_fixed_alphabet_that_do_not_tell_them() -> 
     assert all(re.fullmatch("[0-9a-f]{32}", salt) for salt in salts[:3])
 
 
-async def test_an_end_that_is_none_of_ours_fails_the_text(
+async def test_unknown_finish_reason_fails_the_text(
     completions: Callable[[Llm], TranslationCompletions],
 ) -> None:
     llm = Llm(output("Guten", 1), output("", reason="abort"))
@@ -126,7 +126,7 @@ async def test_an_engine_that_died_gives_nothing_more() -> None:
         await anext(said)
 
 
-async def test_a_probe_asks_for_the_likeliest_tokens_of_the_prompt(
+async def test_probe_asks_for_prompt_logprobs(
     completions: Callable[[Llm], TranslationCompletions],
 ) -> None:
     llm = Llm(output("", 4, reason="length", cached=2, rows=ROWS))
@@ -210,7 +210,7 @@ def steps(load: EngineLoad, count: int, took_s: float, *, running: int = 4, begi
     return begin_s + (count - 1) * took_s
 
 
-def test_the_step_time_follows_the_engine_and_leaves_idleness_out() -> None:
+def test_step_time_leaves_idleness_out() -> None:
     load = EngineLoad()
     assert load.tokens_a_piece(0.04) == 1
     last_s = steps(load, 50, 0.010)
@@ -226,7 +226,7 @@ def test_the_step_time_follows_the_engine_and_leaves_idleness_out() -> None:
     assert (load.running, load.waiting) == (4, 2)
 
 
-def test_what_the_event_loop_sees_late_and_at_once_is_no_faster_engine() -> None:
+def test_late_steps_are_not_a_faster_engine() -> None:
     load = EngineLoad()
     last_s = steps(load, 100, 0.010)
     # The loop was elsewhere for half a second, in which the engine made fifty steps.
@@ -234,7 +234,7 @@ def test_what_the_event_loop_sees_late_and_at_once_is_no_faster_engine() -> None
     assert load.step_s == pytest.approx(0.010, rel=0.2)
 
 
-def test_the_stat_logger_takes_the_load_and_leaves_the_rest_to_vllm() -> None:
+def test_stat_logger_only_adds_the_load() -> None:
     class Stats:
         num_running_reqs, num_waiting_reqs = 3, 1
 

@@ -48,9 +48,7 @@ def test_numbers_are_those_that_the_processor_multiplies(says: dict[str, str], f
 
 
 @pytest.mark.parametrize("cpuinfo", [None, "processor : 0\n"])
-def test_a_processor_of_which_nothing_is_known_multiplies_what_all_do(
-    says: dict[str, str], cpuinfo: str | None
-) -> None:
+def test_unknown_processor_uses_float32(says: dict[str, str], cpuinfo: str | None) -> None:
     if cpuinfo is not None:
         says["/proc/cpuinfo"] = cpuinfo
     assert hardware.cpu_dtype() == "float32"
@@ -93,7 +91,7 @@ def shown() -> list[str]:
     return [line for line in page.splitlines() if line.startswith("gateway_engine_gpu_")]
 
 
-def test_the_engines_metrics_tell_of_the_gpus_that_it_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_tell_of_the_used_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     installed(monkeypatch, *TWO)
     hardware.show_gpus(1)
     assert shown() == [

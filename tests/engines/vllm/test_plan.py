@@ -75,14 +75,14 @@ def test_a_fast_model_is_not_called_slow(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "slower" not in str(plan(usual(VllmOptions, model=model(tmp_path / "m", gib=1))).speed())
 
 
-def test_of_a_mixture_of_experts_the_speed_is_a_bound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_speed_of_experts_is_a_bound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine(monkeypatch, free_gib=90)
     said = str(plan(usual(VllmOptions, model=model(tmp_path / "m", gib=20, num_experts=64))).speed())
     assert said.startswith("at least 0.")
     assert "slower" not in said
 
 
-def test_a_model_that_is_not_known_is_asked_like_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_unknown_model_is_asked_as_a_chat_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine(monkeypatch, free_gib=20)
     about, *_ = plan(usual(VllmOptions, model=model(tmp_path / "m"))).sentences()
     assert "not a translation model that is known, so it is asked like any instruct model" in about
@@ -231,7 +231,7 @@ def test_a_model_that_is_there(hub: Hub, run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_here_already_is_not_downloaded_again_and_needs_no_hub(hub: Hub, run: Run) -> None:
+def test_cached_model_needs_no_hub(hub: Hub, run: Run) -> None:
     run(_DOWNLOAD, "acme/small", hub)
     assert run(_LOOK, "acme/small", hub)["missing"] == 0
     for without in ({"HF_ENDPOINT": "http://127.0.0.1:9"}, {"HF_HUB_OFFLINE": "1"}):
@@ -240,7 +240,7 @@ def test_what_is_here_already_is_not_downloaded_again_and_needs_no_hub(hub: Hub,
 
 
 @pytest.mark.slow
-def test_a_download_that_was_interrupted_is_not_taken_for_a_model(hub: Hub, run: Run) -> None:
+def test_interrupted_download_is_not_a_model(hub: Hub, run: Run) -> None:
     hub.cut = 1_000
     with pytest.raises(subprocess.CalledProcessError):
         run(_DOWNLOAD, "acme/small", hub)

@@ -45,7 +45,7 @@ def test_what_vllm_says_without_a_gpu_is_explained() -> None:
     assert "docker run --gpus all" in refused.message
 
 
-def test_where_the_system_has_no_dev_shm_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_dev_shm_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def not_there(path: str) -> None:
         raise FileNotFoundError(path)
 

@@ -80,7 +80,7 @@ def test_what_ran_before_comes_before_what_never_did() -> None:
     assert order(lines) == ["again", "new"]
 
 
-def test_a_suspect_waits_for_one_lane_and_is_the_first_there() -> None:
+def test_suspect_is_first_on_its_lane() -> None:
     lines = Lines(10, 1.0)
     waits(lines, A, "new")
     suspect = waits(lines, A, "suspect")
@@ -91,7 +91,7 @@ def test_a_suspect_waits_for_one_lane_and_is_the_first_there() -> None:
     assert order(lines) == ["suspect", "new"]
 
 
-def test_what_waits_is_routed_again_when_lanes_come_and_go() -> None:
+def test_waiting_tickets_are_routed_again() -> None:
     lines = Lines(10, 1.0)
     stays, moves, ends = waits(lines, A, "stays"), waits(lines, BOTH, "moves"), waits(lines, B, "ends")
     routes = {"stays": A, "moves": A, "ends": Route()}
@@ -113,7 +113,7 @@ def test_an_account_is_counted_over_all_lines() -> None:
     assert lines.ahead_of_account(FINAL, "x") == 2
 
 
-def test_newcomers_of_one_call_wait_each_for_its_own_lanes() -> None:
+def test_newcomers_wait_for_their_own_lanes() -> None:
     lines = Lines(10, 1.0)
     one, two = waits(lines, A, "one"), waits(lines, B, "two")
     for ticket in (one, two):
@@ -167,7 +167,7 @@ def test_nothing_is_taken_while_no_final_waits() -> None:
     assert s.preempted() == []
 
 
-def test_a_final_takes_the_youngest_place_of_its_own_lanes() -> None:
+def test_final_preempts_the_youngest_of_its_lanes() -> None:
     s = Situation()
     s.partial("a", "a1")
     s.partial("a", "a2")
@@ -178,7 +178,7 @@ def test_a_final_takes_the_youngest_place_of_its_own_lanes() -> None:
     assert s.preempted() == ["a2", "b1"]
 
 
-def test_a_place_that_is_being_given_up_is_counted_once() -> None:
+def test_ending_partial_is_counted_once() -> None:
     s = Situation()
     s.partial("a", "a1")
     s.partial("a", "a2").given_up = Cancelled("by somebody")
@@ -204,7 +204,7 @@ async def test_nobody_is_sent_away_unread_while_nothing_is_known() -> None:
     usual(Scheduler, SteppedEngine(), max_waiting=2).door.check_unread("a")
 
 
-async def test_who_would_be_refused_whatever_it_says_is_refused_unread() -> None:
+async def test_certain_refusal_is_given_unread() -> None:
     scheduler = usual(Scheduler, SteppedEngine(max_running=1), max_waiting=2, lookahead=0)
     for n in range(2):
         scheduler.admit(f"m{n}", [request(f"r{n}")], account="a")
@@ -215,7 +215,7 @@ async def test_who_would_be_refused_whatever_it_says_is_refused_unread() -> None
     assert refused.value.retry_after_ms
 
 
-async def test_who_may_ask_for_what_another_engine_does_is_let_in() -> None:
+async def test_other_lanes_admit_unread_messages() -> None:
     pool = HandPool(a=SteppedEngine(1), b=SteppedEngine(1))
     late_s = 0.0
     scheduler = usual(
@@ -231,7 +231,7 @@ async def test_who_may_ask_for_what_another_engine_does_is_let_in() -> None:
     assert scheduler.admit("m", [request("t", priority=FINAL)], promised=True)
 
 
-async def test_nobody_is_sent_away_unread_who_may_ask_for_what_nobody_has_asked_for() -> None:
+async def test_unasked_lanes_admit_unread_messages() -> None:
     a, b = SteppedEngine(1), SteppedEngine(1)
     a.pairs, b.pairs = EN_JA, EN_DE
     pool = HandPool(a=a, b=b)
@@ -367,7 +367,7 @@ def test_who_would_wait_too_long_is_refused() -> None:
     door.come("lucky", free=1)
 
 
-def test_an_utterance_in_many_languages_is_as_welcome_as_one_in_one() -> None:
+def test_many_languages_are_as_welcome_as_one() -> None:
     door = Door(max_waiting=1_000, max_queue_s=1.0)
     door.serve(100, interval_s=0.5)
     door.come("m", 20)
@@ -375,7 +375,7 @@ def test_an_utterance_in_many_languages_is_as_welcome_as_one_in_one() -> None:
         door.come("m")
 
 
-def test_who_takes_turns_with_a_crowd_does_not_wait_for_all_of_it() -> None:
+def test_accounts_take_turns_with_a_crowd() -> None:
     door = Door(max_waiting=1_000, max_queue_s=0.95)
     door.serve(100, interval_s=0.1)
     for n in range(10):
@@ -389,7 +389,7 @@ def test_who_takes_turns_with_a_crowd_does_not_wait_for_all_of_it() -> None:
     door.come("n", account="somebody else")
 
 
-def test_who_waits_already_waits_a_round_of_the_other_meetings_for_each_utterance() -> None:
+def test_each_utterance_waits_a_round_of_others() -> None:
     door = Door(max_waiting=1_000, max_queue_s=0.95)
     door.serve(100, interval_s=0.1)
     for n in range(3):
@@ -401,7 +401,7 @@ def test_who_waits_already_waits_a_round_of_the_other_meetings_for_each_utteranc
     door.come("n", account="crowd")  # seven turns
 
 
-def test_nobody_is_refused_for_many_more_turns_than_anybody_waits_for() -> None:
+def test_estimated_turns_are_bounded_by_waiting() -> None:
     door = Door(max_waiting=1_000)
     door.serve(100, 0.02)
     for n in range(10):
@@ -411,7 +411,7 @@ def test_nobody_is_refused_for_many_more_turns_than_anybody_waits_for() -> None:
         door.come("m")
 
 
-def test_while_the_event_loop_is_late_partials_are_refused_then_finals() -> None:
+def test_late_loop_refuses_partials_then_finals() -> None:
     door = Door(max_waiting=1_000, max_queue_s=1.0)
     door.come("m", free=1, priority=PARTIAL, late_s=0.24)
     with pytest.raises(Overloaded, match="late"):
@@ -423,9 +423,7 @@ def test_while_the_event_loop_is_late_partials_are_refused_then_finals() -> None
 
 
 @pytest.mark.parametrize(("meetings", "languages"), [(20, 1), (300, 1), (300, 3)])
-def test_beyond_the_limit_nobody_who_is_let_in_waits_much_longer_than_was_said(
-    meetings: int, languages: int
-) -> None:
+def test_admitted_wait_no_longer_than_told(meetings: int, languages: int) -> None:
     """One address's meetings speak at random, three times as much as an engine carries that takes 100 a second."""
     chance, door, waits = random.Random(1), Door(max_waiting=10_000), list[float]()
     due_s = came_s = 0.0
@@ -454,7 +452,7 @@ def test_best_effort_may_wait_half_as_long() -> None:
     door.come("final")
 
 
-def test_as_long_as_nobody_has_waited_only_the_length_counts() -> None:
+def test_without_waits_only_length_counts() -> None:
     door = Door(max_waiting=1_000, max_queue_s=0.1)
     door.serve(15, interval_s=1.0)
     for n in range(10):
@@ -503,7 +501,7 @@ def test_all_texts_of_a_batch_count() -> None:
         door.come("", 20, account="another")
 
 
-def test_the_pace_is_that_of_time_in_which_others_waited() -> None:
+def test_pace_counts_only_time_with_waiters() -> None:
     pace = TurnPace()
     for n in range(100):
         pace.turn(float(n))  # nobody waits: this says how many come, not how many could

@@ -82,7 +82,7 @@ def come_back(scheduler: Scheduler, engine: SteppedEngine) -> None:
     scheduler.engine_changed()
 
 
-async def test_after_a_crash_an_utterance_still_has_one_turn_in_all_its_languages() -> None:
+async def test_utterance_keeps_one_turn_after_a_crash() -> None:
     """None of them had waited, as there was room for all."""
     engine, scheduler = stepped(6)
     tickets = [
@@ -102,7 +102,7 @@ async def test_after_a_crash_an_utterance_still_has_one_turn_in_all_its_language
     assert [name[0] for name in engine.begun] in (list("aaabbb"), list("bbbaaa"))
 
 
-async def test_what_has_come_whole_before_its_engine_dies_is_not_made_again() -> None:
+async def test_whole_text_survives_its_engine() -> None:
     class LastWords(SteppedEngine):
         async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
             self.begun.append(request.id)
@@ -130,7 +130,7 @@ async def test_capacity_and_lookahead_bound_what_the_engine_gets() -> None:
     assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
 
 
-async def test_full_is_said_at_once_and_nothing_of_the_call_is_admitted() -> None:
+async def test_overloaded_call_is_refused_whole() -> None:
     scheduler = usual(Scheduler, SteppedEngine(max_running=1), max_waiting=4, lookahead=0)
     scheduler.admit("m", [request("a"), request("b")])
     with pytest.raises(Overloaded) as caught:
@@ -140,7 +140,7 @@ async def test_full_is_said_at_once_and_nothing_of_the_call_is_admitted() -> Non
     scheduler.admit("m", [request("c")])
 
 
-async def test_who_would_wait_too_long_for_what_the_engine_carries_is_refused() -> None:
+async def test_too_long_wait_is_refused() -> None:
     engine = SteppedEngine(max_running=1)
     now_s = 0.0
     scheduler = usual(Scheduler, engine, max_waiting=100, max_queue_s=1.0, lookahead=0, clock=lambda: now_s)
@@ -163,7 +163,7 @@ async def test_who_would_wait_too_long_for_what_the_engine_carries_is_refused() 
     await asyncio.wait([*tasks, *promised])
 
 
-async def test_places_that_partials_give_up_say_nothing_of_what_the_engine_carries() -> None:
+async def test_preempted_places_do_not_count_as_pace() -> None:
     engine, now_s = SteppedEngine(max_running=4), 0.0
     scheduler = usual(
         Scheduler,
@@ -194,7 +194,7 @@ async def test_places_that_partials_give_up_say_nothing_of_what_the_engine_carri
         scheduler.withdraw(ticket)
 
 
-async def test_a_tenant_has_no_more_waiting_than_its_quota_in_all_its_meetings() -> None:
+async def test_waiting_quota_counts_all_meetings() -> None:
     quotas = Quotas(lambda tenant: Quota(waiting=2) if tenant == "acme" else NO_QUOTA)
     scheduler = usual(Scheduler, SteppedEngine(max_running=1), max_waiting=100, lookahead=0, quotas=quotas)
     tickets = [
@@ -224,7 +224,7 @@ async def test_a_waiting_ticket_can_be_withdrawn() -> None:
     assert engine.begun == ["a", "c"]
 
 
-async def test_a_ticket_whose_turn_came_gives_the_turn_on_when_withdrawn() -> None:
+async def test_withdrawn_ticket_passes_its_turn_on() -> None:
     engine, scheduler = stepped()
     first, second = scheduler.admit("m", [request("a"), request("b")])
     scheduler.withdraw(first)
@@ -233,7 +233,7 @@ async def test_a_ticket_whose_turn_came_gives_the_turn_on_when_withdrawn() -> No
 
 
 @pytest.mark.parametrize("stage", ["waiting", "running"])
-async def test_a_cancelled_reader_gives_its_place_back_and_ends_the_generation(stage: str) -> None:
+async def test_cancelled_reader_frees_its_place(stage: str) -> None:
     engine, scheduler = stepped()
     tickets = scheduler.admit("m", [request("a"), request("b")])
     tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
@@ -329,7 +329,7 @@ async def test_timings_follow_the_stages() -> None:
 
 
 @pytest.mark.parametrize("stage", ["running", "waiting", "not collected", "not collected, running"])
-async def test_a_ticket_given_up_raises_the_first_reason_and_gives_its_place_on(stage: str) -> None:
+async def test_given_up_ticket_raises_the_first_reason(stage: str) -> None:
     engine, scheduler = stepped()
     tickets = scheduler.admit("m", requests("a", "b", "c"))
     victim = tickets[0] if "running" in stage else tickets[1]
@@ -349,7 +349,7 @@ async def test_a_ticket_given_up_raises_the_first_reason_and_gives_its_place_on(
     assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
 
 
-async def test_a_withdrawn_ticket_that_is_collected_all_the_same_does_not_hang() -> None:
+async def test_collecting_a_withdrawn_ticket_does_not_hang() -> None:
     engine, scheduler = stepped()
     (ticket, waiting) = scheduler.admit("m", requests("a", "b"))
     (task,) = collect(scheduler, waiting)
@@ -386,7 +386,7 @@ async def test_a_cancelled_task_is_cancelled_and_not_given_up() -> None:
     assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
 
 
-async def test_an_engine_that_makes_an_error_of_the_interruption_does_not_hide_the_reason() -> None:
+async def test_error_on_interruption_hides_no_reason() -> None:
     class Touchy(SteppedEngine):
         async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
             self.begun.append(request.id)
@@ -405,7 +405,7 @@ async def test_an_engine_that_makes_an_error_of_the_interruption_does_not_hide_t
         await task
 
 
-async def test_what_breaks_in_the_engine_becomes_an_error_of_the_tree() -> None:
+async def test_engine_bug_becomes_an_engine_error() -> None:
     class Buggy(SteppedEngine):
         async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
             raise RuntimeError("a bug")
@@ -420,7 +420,7 @@ async def test_what_breaks_in_the_engine_becomes_an_error_of_the_tree() -> None:
 # ---------------------------------------------------------------- deadline
 
 
-async def test_a_translation_is_given_up_at_its_deadline_running_or_waiting() -> None:
+async def test_deadline_ends_running_and_waiting() -> None:
     engine, scheduler = stepped(deadline_s=0.01)
     tickets = scheduler.admit("m", requests("running", "waiting", "not collected"))
     for outcome in await asyncio.gather(*collect(scheduler, *tickets[:2]), return_exceptions=True):
@@ -442,7 +442,7 @@ async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
     assert (scheduler.running, scheduler.waiting) == (0, 0)
 
 
-async def test_once_the_last_that_waits_is_withdrawn_no_time_counts_as_waited_for_a_full_engine() -> None:
+async def test_pace_stops_once_none_waits() -> None:
     _, scheduler = stepped()
     running, waiting = scheduler.admit("m", requests("running", "waiting"))
     pace = scheduler._lines.line_of(waiting.route).pace
@@ -465,7 +465,7 @@ async def test_no_timer_is_left_behind() -> None:
 # ---------------------------------------------------------------- the engine dies
 
 
-async def test_work_is_admitted_while_the_engine_is_built_again_and_gets_its_turn_then() -> None:
+async def test_work_is_admitted_during_a_restart() -> None:
     engine, scheduler = stepped(max_waiting=4)
     engine.state = EngineState.RESTARTING
     tickets = scheduler.admit("m", requests("a", "b"))
@@ -505,7 +505,7 @@ async def test_what_ran_runs_again_first_in_its_old_order() -> None:
     }
 
 
-async def test_a_turn_given_just_before_the_crash_is_no_part_in_it() -> None:
+async def test_turn_just_before_a_crash_is_not_charged() -> None:
     engine, scheduler = stepped()
     (ticket,) = scheduler.admit("m", requests("a"))
     tasks = collect(scheduler, ticket)
@@ -518,7 +518,7 @@ async def test_a_turn_given_just_before_the_crash_is_no_part_in_it() -> None:
     assert await asyncio.gather(*tasks) == ["ab"]
 
 
-async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> None:
+async def test_killer_is_found_and_others_continue() -> None:
     engine, scheduler = stepped(3)
     tickets = scheduler.admit("m", requests("good1", "killer", "good2", "waits"))
     tasks = collect(scheduler, *tickets)
@@ -552,7 +552,7 @@ async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> N
 
 
 @pytest.mark.parametrize("final", [True, False])
-async def test_what_had_not_begun_in_the_engine_is_tried_again_without_being_charged(final: bool) -> None:
+async def test_unbegun_text_is_retried_uncharged(final: bool) -> None:
     engine, scheduler = stepped()
     (ticket,) = scheduler.admit("m", [replace(request("a"), final=final)])
     engine.held = True
@@ -571,7 +571,7 @@ async def test_what_had_not_begun_in_the_engine_is_tried_again_without_being_cha
     assert ticket.crashes == 0
 
 
-async def test_an_engine_of_several_gateways_is_told_what_must_run_alone() -> None:
+async def test_engine_is_told_what_must_run_alone() -> None:
     engine = AnsweredEngine()
     scheduler = usual(Scheduler, engine, max_waiting=10)
     for crashes in (0, 2):
@@ -645,7 +645,7 @@ async def test_a_failed_engine_ends_everything_that_was_admitted() -> None:
 
 
 @pytest.mark.parametrize(("state", "error"), [("FAILED", EngineFailed), ("STOPPED", EngineUnavailable)])
-async def test_an_engine_that_nobody_builds_again_ends_what_it_ran(state: str, error: type[GatewayError]) -> None:
+async def test_failed_or_stopped_engine_ends_its_texts(state: str, error: type[GatewayError]) -> None:
     engine, scheduler = stepped()
     tasks = collect(scheduler, *scheduler.admit("m", requests("a")))
     await until(lambda: engine.begun == ["a"])
@@ -654,7 +654,7 @@ async def test_an_engine_that_nobody_builds_again_ends_what_it_ran(state: str, e
         await tasks[0]
 
 
-async def test_an_engine_that_only_says_that_it_is_ready_ends_a_text_after_three_tries() -> None:
+async def test_falsely_ready_engine_ends_text_after_three() -> None:
     engine, scheduler = stepped()
     engine.die(EngineState.READY)
     with pytest.raises(EngineFailed):
@@ -673,7 +673,7 @@ async def test_a_stopped_engine_ends_what_waits() -> None:
         assert isinstance(outcome, EngineUnavailable)
 
 
-async def test_drain_ends_at_its_deadline_while_the_engine_is_built_again() -> None:
+async def test_drain_ends_at_its_deadline_during_restart() -> None:
     engine, scheduler = stepped()
     tasks = collect(scheduler, *scheduler.admit("m", requests("a", "b")))
     await until(lambda: engine.begun)
@@ -710,7 +710,7 @@ def into(target: str, *request_ids: str, priority: int = 0) -> list[TranslationR
     return [replace(request(name, priority=priority), target=target, final=final) for name in request_ids]
 
 
-async def test_a_pair_whose_lane_is_full_holds_up_no_other() -> None:
+async def test_full_lane_holds_up_no_other_pair() -> None:
     _, b, scheduler = apart(1)
     scheduler.admit("m", into("ja", *(f"ja{n}" for n in range(50))))
     tasks = collect(scheduler, *scheduler.admit("n", into("de", "de0", "de1")))
@@ -720,7 +720,7 @@ async def test_a_pair_whose_lane_is_full_holds_up_no_other() -> None:
     assert (scheduler.running, scheduler.waiting) == (1, 49)
 
 
-async def test_a_final_takes_a_place_of_a_partial_on_its_own_lane_only() -> None:
+async def test_final_preempts_on_its_own_lane_only() -> None:
     a, b, scheduler = apart(1)
     ja, de = (scheduler.admit("m", into(lang, f"partial {lang}", priority=1)) for lang in ("ja", "de"))
     tasks = collect(scheduler, *ja, *de)
@@ -742,7 +742,7 @@ async def test_each_lane_keeps_places_for_finals() -> None:
         task.cancel()
 
 
-async def test_what_a_dead_lane_ran_goes_on_at_once_on_another_with_what_was_shown() -> None:
+async def test_dead_lanes_text_continues_on_another() -> None:
     a, b = SteppedEngine(4), SteppedEngine(4)
     a.says = b.says = ("Guten ", "Morgen ", "allerseits")
     _, scheduler = pooled(a, b)
@@ -795,7 +795,7 @@ class Fragile(SteppedEngine):
         await super().generate(request, dies if "killer" in request.id else on_event)
 
 
-async def test_a_text_that_kills_its_lane_never_kills_the_other_and_fails_alone() -> None:
+async def test_killer_spares_the_other_lane() -> None:
     a, b = Fragile(), Fragile()
     _, scheduler = pooled(a, b)
     (killer,) = scheduler.admit("m", requests("killer"))
@@ -821,7 +821,7 @@ async def test_a_text_that_kills_its_lane_never_kills_the_other_and_fails_alone(
     assert (a.deaths, b.deaths) == (3, 0)
 
 
-async def test_a_text_that_kills_after_some_text_costs_three_crashes_too() -> None:
+async def test_killer_after_some_text_costs_three_crashes() -> None:
     a, b = Fragile(after_token=True), Fragile(after_token=True)
     _, scheduler = pooled(a, b)
     (doomed,) = collect(scheduler, *scheduler.admit("m", requests("killer")))
@@ -837,7 +837,7 @@ async def test_a_text_that_kills_after_some_text_costs_three_crashes_too() -> No
     assert (scheduler.running, scheduler.waiting) == (0, 0)
 
 
-async def test_a_suspect_has_its_lane_for_itself_while_the_others_go_on() -> None:
+async def test_suspect_has_its_lane_alone() -> None:
     a, b, scheduler = together(2)
     a.held = True  # nothing it is asked gives a token
     (suspect,) = scheduler.admit("m", requests("suspect"))
@@ -862,7 +862,7 @@ async def test_a_suspect_has_its_lane_for_itself_while_the_others_go_on() -> Non
     assert a.most_running == 1
 
 
-async def test_what_may_have_killed_a_lane_before_it_was_final_does_not_go_to_another() -> None:
+async def test_suspect_partial_binds_its_final() -> None:
     a, b, scheduler = together(2)
     a.die()
     (ticket,) = scheduler.admit("m", requests("x"), suspected_on="a")
@@ -885,7 +885,7 @@ async def test_what_may_have_killed_a_lane_before_it_was_final_does_not_go_to_an
 
 
 @swiftly
-async def test_what_waits_for_a_dead_lane_goes_to_another_after_half_of_its_time() -> None:
+async def test_bound_text_moves_after_half_its_time() -> None:
     a, b = SteppedEngine(2), SteppedEngine(2)
     a.held = True  # nothing it is asked gives a token
     _, scheduler = pooled(a, b, deadline_s=60.0)
@@ -902,7 +902,7 @@ async def test_what_waits_for_a_dead_lane_goes_to_another_after_half_of_its_time
 
 
 @swiftly
-async def test_what_may_have_killed_a_lane_while_it_was_said_goes_to_another_after_half_of_its_time_too() -> None:
+async def test_suspect_partials_final_moves_after_half_time() -> None:
     a, b, scheduler = together(2, deadline_s=60.0)
     a.die()
     (task,) = collect(scheduler, *scheduler.admit("m", requests("x"), suspected_on="a"))
@@ -911,7 +911,7 @@ async def test_what_may_have_killed_a_lane_while_it_was_said_goes_to_another_aft
     assert b.begun == ["x"]
 
 
-async def test_a_lane_has_nothing_to_fear_from_a_text_that_killed_one_of_other_languages() -> None:
+async def test_suspect_of_another_pair_binds_no_lane() -> None:
     a, b, scheduler = apart(2)
     de = scheduler.admit("m", into("de", "1"))
     a.die()
@@ -925,7 +925,7 @@ async def test_a_lane_has_nothing_to_fear_from_a_text_that_killed_one_of_other_l
     assert await asyncio.gather(*tasks) == ["ab"] * 2
 
 
-async def test_a_pair_whose_lanes_have_all_failed_fails_and_the_others_go_on() -> None:
+async def test_pair_of_failed_lanes_fails_alone() -> None:
     a, b, scheduler = apart(1)
     ja = collect(scheduler, *scheduler.admit("m", into("ja", "ja0", "ja1")))
     de = collect(scheduler, *scheduler.admit("m", into("de", "de0", "de1")))
@@ -949,7 +949,7 @@ async def test_a_pair_whose_lanes_have_all_failed_fails_and_the_others_go_on() -
     assert scheduler.waiting == 0
 
 
-async def test_one_call_may_ask_for_languages_of_several_lanes_and_is_admitted_whole_or_not() -> None:
+async def test_call_over_several_lanes_is_admitted_whole() -> None:
     a, b = SteppedEngine(1), SteppedEngine(1)
     a.pairs, b.pairs = EN_JA, EN_DE
     pool = HandPool(a=a, b=b)
@@ -965,7 +965,7 @@ async def test_one_call_may_ask_for_languages_of_several_lanes_and_is_admitted_w
     assert (scheduler.running, scheduler.waiting) == (2, 1)
 
 
-async def test_work_moves_to_a_lane_that_comes_and_away_from_one_that_goes() -> None:
+async def test_work_follows_coming_and_going_lanes() -> None:
     a, b = SteppedEngine(1), SteppedEngine(1)
     pool, scheduler = pooled(a, b)
     pool.goes("b")
@@ -1059,9 +1059,7 @@ class ChanceEngine(SteppedEngine):
 
 @given(seed=st.integers(0, 2**32), max_running=st.integers(1, 4), fatal=st.booleans(), lanes=st.integers(1, 3))
 @settings(max_examples=250, deadline=None)
-def test_whatever_happens_every_ticket_ends_once_and_every_place_is_given_back(
-    seed: int, max_running: int, fatal: bool, lanes: int
-) -> None:
+def test_every_ticket_ends_once(seed: int, max_running: int, fatal: bool, lanes: int) -> None:
     asyncio.run(_anything(random.Random(seed), max_running, fatal, lanes))
 
 
@@ -1231,7 +1229,7 @@ def broken(_: str) -> None:
 # ---------------------------------------------------------------- text and tokens
 
 
-def test_whoever_collects_it_is_told_the_whole_text_so_far() -> None:
+def test_collector_is_told_the_whole_text() -> None:
     s = Situation()
     attempt = s.attempt()
     for event in (TokenEvent("Guten", 1), TokenEvent(" Tag", 1), TokenEvent("!", 1, STOP)):
@@ -1240,7 +1238,7 @@ def test_whoever_collects_it_is_told_the_whole_text_so_far() -> None:
     assert s.ticket.text == "Guten Tag!"
 
 
-def test_spaces_at_the_beginning_are_no_part_of_it_and_nobody_needs_to_be_told() -> None:
+def test_leading_spaces_are_dropped() -> None:
     s = Situation()
     attempt = Attempt(s.ticket, None, s.quotas, lambda: 0.0)
     for text in (" ", " Guten", " Tag"):
@@ -1249,7 +1247,7 @@ def test_spaces_at_the_beginning_are_no_part_of_it_and_nobody_needs_to_be_told()
     assert (s.ticket.text, s.ticket.given_up) == ("Guten Tag", None)
 
 
-def test_another_attempt_begins_with_nothing_and_tokens_that_were_taken_over_are_not_generated() -> None:
+def test_another_attempt_begins_with_nothing() -> None:
     s = Situation()
     attempt = s.attempt()
     attempt.take_in(TokenEvent("Guten Tag", 1, reused=4))
@@ -1264,7 +1262,7 @@ def test_another_attempt_begins_with_nothing_and_tokens_that_were_taken_over_are
 # ---------------------------------------------------------------- times
 
 
-def test_the_first_token_is_that_of_the_first_attempt_and_the_end_that_of_the_last_event() -> None:
+def test_first_token_time_is_of_first_attempt() -> None:
     s = Situation()
     attempt = s.attempt()
     s.now_s = 1.0
@@ -1285,7 +1283,7 @@ def test_the_first_token_is_that_of_the_first_attempt_and_the_end_that_of_the_la
 # ---------------------------------------------------------------- charges
 
 
-def test_a_final_is_charged_once_however_many_attempts_it_takes() -> None:
+def test_final_is_charged_once_over_attempts() -> None:
     s = Situation()
     attempt = s.attempt()
     assert s.charged.characters == 0, "nothing has come"
@@ -1295,7 +1293,7 @@ def test_a_final_is_charged_once_however_many_attempts_it_takes() -> None:
     assert (s.charged.characters, s.charged.minutes) == (len("said"), 1)
 
 
-async def test_a_final_is_charged_once_its_translation_begins_whatever_becomes_of_it() -> None:
+async def test_final_is_charged_from_its_first_text() -> None:
     quotas, engine = Quotas(), SteppedEngine(max_running=3)
     scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0, quotas=quotas)
     finals = [request(name, "x") for name in ("whole", "cut", "never")]
@@ -1318,7 +1316,7 @@ async def test_a_final_is_charged_once_its_translation_begins_whatever_becomes_o
 # ---------------------------------------------------------------- what fails
 
 
-def test_what_fails_gives_the_ticket_up_and_is_logged_without_the_text(caplog: pytest.LogCaptureFixture) -> None:
+def test_failure_is_logged_without_the_text(caplog: pytest.LogCaptureFixture) -> None:
     s = Situation()
     with pytest.raises(NotTakenIn):
         s.attempt(broken).take_in(TokenEvent("geheim", 1))
@@ -1337,7 +1335,7 @@ class _Uncharged(Quotas):
 
 
 @pytest.mark.parametrize("where", ["charge", "death", "given up before"])
-def test_so_does_what_fails_elsewhere_and_the_first_reason_counts(where: str) -> None:
+def test_failures_elsewhere_give_the_ticket_up(where: str) -> None:
     s = Situation(quotas=_Uncharged() if where == "charge" else None)
     s.ticket.given_up = first = Cancelled("first") if where == "given up before" else None
     attempt = s.attempt(None if where == "charge" else broken)
@@ -1347,9 +1345,7 @@ def test_so_does_what_fails_elsewhere_and_the_first_reason_counts(where: str) ->
 
 
 @pytest.mark.parametrize("error", [RuntimeError, ValueError, EngineFailed, EngineUnavailable, EngineRestarting])
-async def test_what_breaks_in_who_is_told_is_not_the_engines_doing(
-    error: type[Exception], caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_reader_bug_is_not_the_engines(error: type[Exception], caplog: pytest.LogCaptureFixture) -> None:
     def breaks(_: str) -> None:
         raise error("a bug")
 
@@ -1366,7 +1362,7 @@ async def test_what_breaks_in_who_is_told_is_not_the_engines_doing(
     await engine.stop()
 
 
-async def test_what_breaks_in_who_is_told_that_the_engine_died_is_not_its_doing_either() -> None:
+async def test_reader_bug_on_death_is_not_the_engines() -> None:
     def breaks(text: str) -> None:
         if not text:
             raise EngineRestarting("a bug")
@@ -1381,7 +1377,7 @@ async def test_what_breaks_in_who_is_told_that_the_engine_died_is_not_its_doing_
         await task
 
 
-async def test_what_breaks_in_the_moment_the_engine_dies_is_not_tried_again() -> None:
+async def test_reader_bug_at_engine_death_is_not_retried() -> None:
     """An engine that is dead by then tells of its own death instead of what it was told."""
 
     class Dying(SteppedEngine):
@@ -1411,7 +1407,7 @@ def ticket(serial: int) -> Ticket:
 
 
 @swiftly
-async def test_each_is_told_of_when_its_own_time_is_over() -> None:
+async def test_each_expires_at_its_own_time() -> None:
     told: list[tuple[int, float]] = []
     loop = asyncio.get_running_loop()
     begun_s = loop.time()

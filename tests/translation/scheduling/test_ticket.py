@@ -44,7 +44,7 @@ def test_while_it_waits_a_newer_request_takes_its_place() -> None:
     assert ticket.request.text == "two"
 
 
-def test_a_request_of_another_pair_does_not_take_its_place() -> None:
+def test_request_of_another_pair_is_not_exchanged() -> None:
     ticket = admitted("one")
     assert not ticket.exchange(replace(request("two"), source="de"))
     assert ticket.request.text == "one"
@@ -58,7 +58,7 @@ def test_once_its_turn_has_come_it_is_not_exchanged(stage: Stage) -> None:
     assert ticket.request.text == "one"
 
 
-def test_what_was_given_up_is_not_exchanged_although_it_still_waits() -> None:
+def test_given_up_ticket_is_not_exchanged() -> None:
     ticket = admitted("one")
     ticket.given_up = Cancelled("The test says so.")
     assert not ticket.exchange(request("two"))
@@ -105,27 +105,27 @@ def test_a_stage_that_was_never_reached_took_no_time() -> None:
     assert ticket.timings() == Timings(queue_ms=0.0, first_token_ms=0.0, total_ms=1000.0)
 
 
-def test_no_two_requests_of_a_process_have_the_same_id() -> None:
+def test_request_ids_of_a_process_differ() -> None:
     ids = [request_id(kind) for kind in ("final", "partial") * 100]
     assert len({each.partition("-")[2] for each in ids}) == 200
     assert ids[0].startswith("final-")
 
 
-def test_requests_of_two_processes_that_share_an_engine_have_different_ids() -> None:
+def test_request_ids_of_two_processes_differ() -> None:
     # What a process does once, at its start; each of the two counts from 1.
     ids = [runpy.run_path(str(ticket_module.__file__))["request_id"]("final") for _ in range(2)]
     assert ids[0] != ids[1]
     assert [each.rpartition("-")[2] for each in ids] == ["1", "1"]
 
 
-def test_what_gave_no_text_before_its_lane_died_waits_for_that_lane() -> None:
+def test_text_without_token_waits_for_its_lane() -> None:
     ticket = admitted()
     ticket.lane = "a"
     ticket.crashed()
     assert (ticket.crashes, ticket.bound_to, ticket.suspect) == (1, "a", False)
 
 
-def test_what_had_begun_to_give_text_may_go_on_elsewhere_until_it_is_a_suspect() -> None:
+def test_begun_text_may_move_until_suspect() -> None:
     ticket = admitted()
     ticket.lane, ticket.tokens = "a", 3
     ticket.crashed()
@@ -179,7 +179,7 @@ def test_each_time_is_counted_for_what_it_is_of(
     assert more == pytest.approx([queue_s, first_token_s, interval_s, final_s, partial_s])
 
 
-async def test_a_span_tells_of_each_turn_and_that_it_began_again_after_the_engine_died() -> None:
+async def test_span_tells_of_turns_and_retry() -> None:
     engine = SteppedEngine()
     scheduler = usual(Scheduler, engine, max_waiting=10)
     with recording() as spans:

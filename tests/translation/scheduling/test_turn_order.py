@@ -57,7 +57,7 @@ def test_meetings_take_turns_and_a_meeting_keeps_its_order() -> None:
     assert taken(turns) == [m1, n1, m2, m3]
 
 
-def test_an_utterance_takes_one_turn_of_its_meeting_in_all_its_languages() -> None:
+def test_utterance_takes_one_turn_in_all_languages() -> None:
     turns = TurnQueue()
     m1, m2, n1, n2 = map(utterance, "mmnn")
     for tickets in (m1, m2, n1, n2):
@@ -69,7 +69,7 @@ def test_an_utterance_takes_one_turn_of_its_meeting_in_all_its_languages() -> No
     assert taken(turns) == [*m1, *n1, *m2, *n2]
 
 
-def test_a_call_over_http_has_a_turn_for_each_text() -> None:
+def test_http_call_has_a_turn_per_text() -> None:
     turns = TurnQueue()
     texts, said = [admitted("") for _ in range(3)], admitted("m")
     turns.append(texts)
@@ -93,7 +93,7 @@ def test_accounts_take_turns_however_many_meetings_one_has() -> None:
     assert taken(turns) == [crowd[0], own[0], crowd[1], own[2], crowd[2], own[1], *crowd[3:]]
 
 
-def test_a_newcomer_waits_for_one_turn_of_each_other_meeting_at_most() -> None:
+def test_newcomer_waits_one_turn_per_meeting() -> None:
     turns = TurnQueue()
     backlog = [admitted("m") for _ in range(5)]
     append_each(turns, *backlog)
@@ -103,7 +103,7 @@ def test_a_newcomer_waits_for_one_turn_of_each_other_meeting_at_most() -> None:
     assert [turns.pop(), turns.pop()] == [backlog[2], late]
 
 
-def test_finals_come_before_partials_and_these_before_what_latecomers_are_shown() -> None:
+def test_finals_precede_partials_precede_catching_up() -> None:
     turns = TurnQueue()
     shown, partial, final = admitted(priority=CATCHING_UP), admitted(priority=PARTIAL), admitted(priority=FINAL)
     for ticket in (shown, partial, final):
@@ -124,7 +124,7 @@ def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
 
 
 @pytest.mark.parametrize("first", ["m1", "m2"])
-def test_what_ran_comes_before_what_never_did_in_the_order_of_admission(first: str) -> None:
+def test_returned_tickets_precede_new_ones(first: str) -> None:
     turns = TurnQueue()
     m1, m2, m3, n1 = admitted("m"), admitted("m"), admitted("m"), admitted("n")
     append_each(turns, m1, m2, m3, n1)
@@ -230,7 +230,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_whatever_happens_the_next_is_the_models_and_the_counts_agree(steps: list[tuple[object, ...]]) -> None:
+def test_queue_agrees_with_its_model(steps: list[tuple[object, ...]]) -> None:
     turns, model, running = TurnQueue(), Model(), list[Ticket]()
     for step in steps:
         match step:
