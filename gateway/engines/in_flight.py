@@ -23,7 +23,6 @@ class Generations:
 
     @property
     def reason(self) -> str:
-        """Why they were ended."""
         return self._ended or "The engine ended this generation."
 
     def open(self) -> Generation:
@@ -35,7 +34,6 @@ class Generations:
         return generation
 
     def close(self, generation: Generation) -> None:
-        """Remove a generation, however it ended."""
         self.progress += 1
         self._open.discard(generation)
 
@@ -45,10 +43,7 @@ class Generations:
             raise EngineUnavailable(self._ended, retry_after_ms=2_000)
 
     def end(self, reason: str) -> None:
-        """Make every generation in flight raise `EngineUnavailable`; those that wait raise it at once.
-
-        If this is called twice, the first reason counts.
-        """
+        """Make every generation in flight raise `EngineUnavailable`, waiting or not. The first reason counts."""
         if self._ended is None:
             self._ended = reason
             for generation in self._open:
@@ -85,7 +80,6 @@ class Generation:
         return self._task is not None
 
     def close(self) -> None:
-        """See `Generations.close`."""
         self._generations.close(self)
 
     def interrupt(self) -> None:

@@ -101,7 +101,6 @@ class Adapter:
         return self._profile
 
     def _say(self, reason: str) -> None:
-        """How far it is with its start."""
         self._life.become(EngineState.STARTING, reason)
 
     def _end_as_stopped(self) -> None:

@@ -55,7 +55,6 @@ class Lane:
         self._profiles: tuple[EngineProfile, EngineProfile] | None = None
 
     def shares_device(self, other: Lane) -> bool:
-        """Whether both may use the same device."""
         if self.devices is None or other.devices is None:
             return bool(self.devices is other.devices or self.devices or other.devices)
         return not self.devices.isdisjoint(other.devices)
@@ -333,7 +332,6 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _profile(lane: Lane) -> EngineProfile | None:
-    """None until it is known."""
     try:
         return lane.profile()
     except EngineUnavailable:

@@ -76,10 +76,7 @@ _NO_RULE = Rule(match="")
 
 
 class SimulatedEngine(Adapter):
-    """Engine port that follows a script.
-
-    crashed: how often each rule has killed an engine, shared by the engines of one factory.
-    """
+    """Engine port that follows a script. crashed: how often each rule has killed an engine of its factory."""
 
     def __init__(self, script: Script | None = None, crashed: Counter[Rule] | None = None) -> None:
         super().__init__()

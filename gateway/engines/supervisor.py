@@ -130,7 +130,6 @@ class Supervisor(Adapter):
         return self._life.state is EngineState.STOPPED
 
     def _serve(self, engine: Engine) -> None:
-        """Use an engine that has started."""
         self._profile = engine.profile()
         self._max_running = engine.capacity().max_running
         self._generations = Generations()
@@ -185,7 +184,6 @@ class Supervisor(Adapter):
         self._generations.end("The engine died; it is being started again.")
 
     def _failed(self, sentence: str) -> None:
-        """Count one more failure in a row, and set the health."""
         self._failures += 1
         if self._failures > self._policy.max_restarts:
             sentence = (

@@ -35,10 +35,7 @@ _API_KEY_SUBJECT = "api-key:"
 
 
 class Keys:
-    """The gateway's authenticator: `Authenticator` and `Issuer` in `domain.ports`.
-
-    Raises `StartupError` if the key file cannot be used.
-    """
+    """`Authenticator` and `Issuer` of `domain.ports`. Raises `StartupError` if the key file cannot be used."""
 
     required = True
 
@@ -84,11 +81,9 @@ class Keys:
 
     @property
     def has_operators(self) -> bool:
-        """Whether there is an operator's key."""
         return bool(self._file.admin)
 
     def quota(self, tenant: str) -> Quota:
-        """What a tenant may use."""
         return self._file.quota(tenant)
 
     def _api_key(self, presented: str) -> Grant:

@@ -60,8 +60,6 @@ class Key(Struct, frozen=True):
 
 
 class Allowed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The claim `gw`."""
-
     tenant: _Name = "default"
     meeting: _Name | None = None
     roles: frozenset[Role] = frozenset()
@@ -116,7 +114,6 @@ class Claims(Struct, frozen=True, kw_only=True):
         return _decoded(claims)
 
     def grant(self) -> Grant:
-        """What it allows."""
         gw = self.gw
         return Grant(
             tenant=gw.tenant,

@@ -57,7 +57,6 @@ class Throttle:
         self._hand_on()
 
     def stop(self) -> None:
-        """Hand on nothing more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

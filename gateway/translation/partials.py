@@ -108,7 +108,6 @@ class OpenUtterance:
     captioned: bool = False
 
     def go_on(self) -> None:
-        """It is not withdrawn for now."""
         if self.end is not None:
             self.end.cancel()
             self.end = None
@@ -280,7 +279,6 @@ class Partials:
         self._stop_all(self._spoken_by(room, key[0]).get(key[1], _NOTHING))
 
     def said(self, room: Room, utterance: Utterance) -> None:
-        """It is final."""
         if utterance.traceparent:
             spoken = self._spoken_by(room, utterance.participant).get(utterance.id, _NOTHING)
             for translation in spoken.translations.values():
@@ -508,7 +506,6 @@ class LiveBudget(Generic[_Name]):
         return self._bytes
 
     def use(self, account: str, name: _Name, size: int) -> None:
-        """`name` takes `size` bytes now, for which `account` is charged."""
         if self._accounts.get(name) != account:
             self.release(name)
             self._accounts[name] = account

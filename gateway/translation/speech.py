@@ -36,8 +36,6 @@ _AT_ONCE = 4
 
 @dataclass(eq=False)
 class _Open:
-    """An utterance that is not closed."""
-
     text: OpenText
     # Where the last segment that was accepted ends in the speaker's audio.
     end_ms: int | None = None
@@ -155,7 +153,6 @@ class Speech:
         return spoken is not None and spoken.text.taken > 0
 
     def speaker_away(self, room: Room, participant: str) -> None:
-        """A speaker has lost the connection."""
         self._partials.speaker_away(room, participant)
 
     def speaker_left(self, room: Room, participant: str, *, for_good: bool) -> None:
@@ -203,7 +200,6 @@ class Speech:
         return accepted
 
     def _segment(self, spoken: _Open, whole: Utterance, text: str, *, continues: bool) -> Utterance:
-        """The next segment of an utterance."""
         rest = self._rest(spoken, whole)
         end_ms = rest.end_ms
         if rest.start_ms is not None and end_ms is not None and continues:

@@ -30,10 +30,7 @@ from gateway.engines.lifecycle import Adapter, Lifecycle
 
 
 class Window(Adapter):
-    """What every engine port over a host has. What brings the messages here is its subclass's.
-
-    max_running: as long as the host has said nothing.
-    """
+    """What every engine port over a host has. max_running: as long as the host has said nothing."""
 
     def __init__(self, life: Lifecycle, max_running: int) -> None:
         super().__init__(life)
@@ -86,8 +83,6 @@ class Window(Adapter):
 
 
 class _Answer:
-    """What becomes of a generation."""
-
     __slots__ = ("_on_event", "begun", "end", "over")
 
     def __init__(self, on_event: OnEvent, *, begun: bool) -> None:

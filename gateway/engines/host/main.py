@@ -251,7 +251,6 @@ class _Host:
             self._started(self._starting)
 
     def left(self, gateway: _Owner) -> None:
-        """It is gone."""
         if gateway is not self.gateway:
             return
         if self._keep is None:
@@ -295,7 +294,6 @@ class _Host:
             self._say(state)
 
     def heard(self, message: ToHost) -> None:
-        """The gateway that has this host says this."""
         match message:
             case Stop():
                 self._ended.set()
@@ -304,8 +302,6 @@ class _Host:
 
 
 class _Owner(Gateway):
-    """The gateway that has the host."""
-
     def __init__(self, host: _Host) -> None:
         super().__init__(host.sharing)
         self._host = host
@@ -328,8 +324,6 @@ class _Owner(Gateway):
 
 
 class _NextOwner(_Owner):
-    """A gateway that has found the host."""
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._host.met(self)

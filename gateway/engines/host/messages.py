@@ -164,12 +164,10 @@ ToGateway = State | Started | Slots | Activity | Held | Begun | Generated | Gene
 
 
 def generation_failed(number: int, error: GatewayError) -> GenerationFailed:
-    """The message for this error."""
     return GenerationFailed(number, isinstance(error, EngineUnavailable), error.message, error.retry_after_ms)
 
 
 def error_of(failed: GenerationFailed) -> GatewayError:
-    """The error in this message."""
     if failed.unavailable:
         return EngineUnavailable(failed.message, retry_after_ms=failed.retry_after_ms)
     return EngineFailed(failed.message)

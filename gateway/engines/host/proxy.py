@@ -294,9 +294,9 @@ class HostedEngine(Window):
     # ------------------------------------------------------------ state
 
     def activity(self) -> tuple[bool, int]:
-        """Whether anybody waits for the engine, other gateways included, and a number that grows with its tokens.
+        """As in `Supervisor`, for all gateways. Asks the host for news, which are here at the next call.
 
-        Asks the host for news, which are here at the next call. A host that has not answered is waited for.
+        A host that has not answered is waited for.
         """
         known = self.asking or self._activity.generations > 0, self._activity.progress
         if self._channel is not None and not self.asking:

@@ -267,11 +267,9 @@ class Gateway(Channel[Any, ToHost]):
                 self._run(self._get_metrics(message))
 
     def lost(self) -> None:
-        """The connection has ended."""
         self._sharing.leave(self)
 
     async def end_all(self) -> None:
-        """End everything that runs for it."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:

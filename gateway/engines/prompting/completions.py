@@ -96,7 +96,6 @@ def _doubted(event: TokenEvent, most: float = 1.0) -> TokenEvent:
 async def _answer(
     request: TranslationRequest, encoder: PromptEncoder, completions: Completions, calibration: Calibration | None
 ) -> AsyncGenerator[TokenEvent, None]:
-    """The answer to a request whose text is folded."""
     calibration = calibration if request.final else None
     prompt = encoder.encode(request)
     verified = VerifiedPrefix()

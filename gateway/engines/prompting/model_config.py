@@ -46,7 +46,7 @@ def read_config(model: str) -> dict[str, Any] | None:
 
 
 def find_family(config: Mapping[str, Any], model: str, name: str | None) -> families.PromptFamily:
-    """The prompt family of this model. Raises `StartupError`."""
+    """Raises `StartupError`."""
     try:
         return families.detect(config, model, name)
     except InvalidValue as error:

@@ -132,7 +132,6 @@ class RemoteRequests:
         }
 
     def sampling(self, max_tokens: int, **more: Any) -> dict[str, Any]:
-        """vLLM's sampling parameters of a request."""
         return {**self._sampling, "max_tokens": max_tokens, **more}
 
     def tokens_a_piece(self) -> int:

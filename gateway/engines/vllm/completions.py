@@ -89,7 +89,6 @@ class EngineLoad:
         self.running, self.waiting = running, waiting
 
     def tokens_a_piece(self, interval_s: float) -> int:
-        """See the function `tokens_a_piece`."""
         return tokens_a_piece(interval_s, self.step_s, self.running)
 
 
@@ -156,7 +155,6 @@ class VllmRequests:
         return {"logprobs": 0, "flat_logprobs": True} if rated and self._rates else {}
 
     def sampling_params(self, **arguments: Any) -> Any:
-        """vLLM's sampling parameters for this model."""
         sampling = self._sampling
         return self._api.SamplingParams(
             temperature=sampling.temperature,

@@ -71,7 +71,6 @@ class EngineLog:
         log_of_vllm.handlers = [logging.FileHandler(self.path)]
 
     def close(self, *, keep: bool) -> None:
-        """keep: whether it is worth reading."""
         for handler in logging.getLogger("vllm").handlers:
             handler.close()
         if self.path is not None and not keep:

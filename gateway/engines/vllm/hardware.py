@@ -107,15 +107,11 @@ class Gpu:
         return _answer(pynvml.nvmlDeviceGetName, self._device) or "unknown"
 
     def busy(self) -> float | None:
-        """Share of the library's last sampling period, between 1/6 and 1 s, in which a kernel ran: 0 to 1.
-
-        None when it does not say.
-        """
+        """Share of the last sampling period (1/6 to 1 s) in which a kernel ran, 0 to 1; None: not told."""
         read = _answer(pynvml.nvmlDeviceGetUtilizationRates, self._device)
         return None if read is None else float(read.gpu) / 100
 
     def memory(self) -> Memory | None:
-        """None when the library does not say."""
         read = _answer(pynvml.nvmlDeviceGetMemoryInfo, self._device)
         return None if read is None else Memory(int(read.used), int(read.total))
 
@@ -145,10 +141,7 @@ def _answers() -> bool:
 
 
 def gpus(visible: str | None = None) -> list[Gpu]:
-    """Those that a process may use, in its order; none where there are none.
-
-    visible: as in `CUDA_VISIBLE_DEVICES`; None: what that says.
-    """
+    """Those that a process may use, in its order. visible: as in `CUDA_VISIBLE_DEVICES`; None: what that says."""
     if not _answers():
         return []
     named = os.environ.get("CUDA_VISIBLE_DEVICES") if visible is None else visible

@@ -339,7 +339,6 @@ def _text(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _size(number: float) -> str:
-    """Bytes, for people."""
     return f"{number / _GB:.1f} GB" if number >= _GB else f"{math.ceil(number / 1e6)} MB"
 
 

@@ -137,7 +137,6 @@ class Lane:
         return [ticket for ticket in self.running if not ticket.request.final]
 
     def profile(self) -> EngineProfile | None:
-        """What it can do; None until that is known."""
         try:
             return self.engine.profile()
         except EngineUnavailable:
@@ -211,10 +210,7 @@ class Lanes:
         return lanes
 
     def route(self, source: str, target: str, text: str = "") -> Route:
-        """The lanes that have this pair, or will have it again, and take this text.
-
-        Empty: none has it now, and `refusal` says why.
-        """
+        """The lanes that have this pair, or will again, and take this text. Empty: `refusal` says why."""
         having = [lane for lane in self._having(source, target) if lane.state not in _OVER]
         if len(having) == 1:
             return having[0].route
@@ -313,15 +309,12 @@ def _taking(lanes: list[Lane], text: str) -> list[Lane]:
 
 
 def stopped() -> EngineUnavailable:
-    """The error of a text whose engine was stopped."""
     return EngineUnavailable("The engine was stopped before this was translated.", retry_after_ms=2_000)
 
 
 def failed() -> EngineFailed:
-    """The error of a text that no engine will translate."""
     return EngineFailed("The engine failed repeatedly; this was not translated.")
 
 
 def drained() -> Draining:
-    """The error of a text that is not done when the gateway has to end."""
     return Draining("The gateway stopped before this was translated; send it again.", retry_after_ms=1_000)

@@ -55,7 +55,6 @@ class TurnPace:
         self._since_s: float | None = None
 
     def turn(self, now_s: float) -> None:
-        """A final's turn has come."""
         if self._since_s is None:
             return
         past_s = max(0.0, now_s - self._since_s)
@@ -135,7 +134,6 @@ class Line:
             raise Overloaded(why, retry_after_ms=round(1_000 * retry_s * (1 + self._chance() / 2)))
 
     def _is_full(self, new: Newcomers, free: int) -> str:
-        """Why there is no room for so many; empty if there is."""
         account, meeting, priority, count = new
         queue = self.queue
         # Best effort takes half of the room, in all and of each meeting; finals do not see it.
@@ -205,7 +203,6 @@ class Lines:
         self._lines: dict[Route, Line] = {}
 
     def __len__(self) -> int:
-        """How many wait."""
         return sum([len(line.queue) for line in self._lines.values()])
 
     def __iter__(self) -> Iterator[Line]:
@@ -223,7 +220,6 @@ class Lines:
         return finals, sum(map(len, queues)) - finals
 
     def line_of(self, route: Route) -> Line:
-        """Those that wait for just these lanes."""
         if (line := self._lines.get(route)) is None:
             line = Line(route, self._turns, self._max_waiting, self._max_queue_s)
             self._lines[route] = line

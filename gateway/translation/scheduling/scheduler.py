@@ -215,7 +215,6 @@ class Scheduler:
                 self._give_turns()
 
     def slots_changed(self) -> None:
-        """A lane may run more or fewer sequences together."""
         self._give_turns()
 
     async def drain(self, deadline_s: float) -> bool:
@@ -383,7 +382,6 @@ class Attempt:
         ticket.last = None
 
     def take_in(self, event: TokenEvent) -> None:
-        """More of it, from the engine."""
         try:
             self._add(event)
         except Exception as error:
@@ -444,18 +442,15 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        """Tickets that have not ended."""
         return len(self._due_s)
 
     def add(self, ticket: Ticket) -> None:
-        """Its time begins."""
         loop = asyncio.get_running_loop()
         self._due_s[ticket] = due_s = loop.time() + self._after_s
         if self._timer is None:
             self._timer = loop.call_at(due_s, self._look)
 
     def remove(self, ticket: Ticket) -> None:
-        """It has ended."""
         self._due_s.pop(ticket, None)
 
     def _look(self) -> None:

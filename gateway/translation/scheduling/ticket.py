@@ -58,7 +58,7 @@ class Generated(Struct, frozen=True):
 
 
 def generated_text(text: str, last: TokenEvent | None) -> Generated:
-    """The whole translation. last: the event that ended it."""
+    """last: the event that ended it."""
     finish = last and last.finish
     return Generated(
         text.rstrip(),
@@ -69,8 +69,6 @@ def generated_text(text: str, last: TokenEvent | None) -> Generated:
 
 
 class Stage(Enum):
-    """Where a ticket is in its life."""
-
     WAITING = "waiting"
     RUNNING = "running"
     ENDED = "ended"
@@ -143,7 +141,6 @@ class Ticket(Struct, eq=False):
         return self.given_up is not None or self.stage is Stage.ENDED
 
     def begin_span(self) -> None:
-        """Trace it, if its request is traced."""
         request = self.request
         if request.traceparent:
             about: dict[str, Value] = {"source": request.source, "target": request.target}
@@ -164,7 +161,6 @@ class Ticket(Struct, eq=False):
             self.span.set(lane=named, model="" if profile is None else _without_folders(profile.model))
 
     def finish(self, last: TokenEvent, now_s: float) -> None:
-        """All of it has been generated."""
         self.last, self.finished_s = last, now_s
         metrics.PROMPT_TOKENS.inc(last.prompt_tokens)
         if last.cached_tokens:

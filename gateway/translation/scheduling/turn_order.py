@@ -110,7 +110,6 @@ class TurnQueue:
         queue.insert(place, ticket)
 
     def remove(self, ticket: Ticket) -> None:
-        """One that does not wait any more."""
         if ticket in self._suspects:
             self._suspects.remove(ticket)
             return
@@ -153,14 +152,12 @@ class TurnQueue:
         return (accounts for number, accounts in self._queues.items() if number <= priority)
 
     def _queue_of(self, ticket: Ticket) -> deque[Ticket]:
-        """Those of its priority, account and meeting."""
         accounts = self._queues.setdefault(ticket.request.priority, _Accounts())
         if ticket.account not in accounts:
             self._since[ticket.request.priority, ticket.account] = next(self._turns)
         return accounts.setdefault(ticket.account, _Meetings()).setdefault(ticket.meeting, deque())
 
     def _tidy(self, ticket: Ticket) -> None:
-        """Leave nothing empty behind."""
         accounts = self._queues[ticket.request.priority]
         meetings = accounts[ticket.account]
         if not meetings[ticket.meeting]:
