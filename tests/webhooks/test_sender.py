@@ -180,7 +180,7 @@ async def test_one_that_is_busy_says_for_how_long(status: int) -> None:
         (301, "120", None),
     ],
 )
-async def test_silent_library_gives_no_metrics(status: int, retry_after: str, after_s: float | None) -> None:
+async def test_only_a_clear_retry_after_is_obeyed(status: int, retry_after: str, after_s: float | None) -> None:
     with receiver(lambda _: status, retry_after=retry_after) as other:
         assert (await Sender().post(other.url, b"{}", {})).retry_after_s == after_s
 

@@ -43,8 +43,12 @@ def order(lines: Lines) -> list[str]:
     return taken
 
 
-def test_each_set_of_lanes_has_its_own_line() -> None:
-    lines = Lines(10, 1.0)
+@pytest.fixture
+def lines() -> Lines:
+    return Lines(10, 1.0)
+
+
+def test_each_set_of_lanes_has_its_own_line(lines: Lines) -> None:
     waits(lines, A, "a1")
     waits(lines, BOTH, "ab1", priority=PARTIAL)
     assert lines.line_of(A) is lines.line_of(Route("a"))
@@ -54,8 +58,7 @@ def test_each_set_of_lanes_has_its_own_line() -> None:
     assert [line.route for line in lines.in_turn()] == [A, BOTH]
 
 
-def test_accounts_take_turns_over_all_lines() -> None:
-    lines = Lines(10, 1.0)
+def test_accounts_take_turns_over_all_lines(lines: Lines) -> None:
     for n in range(3):
         waits(lines, A, f"flood{n}", "flood")
     for n in range(2):
@@ -64,15 +67,13 @@ def test_accounts_take_turns_over_all_lines() -> None:
     assert order(lines) == ["flood0", "x0", "y0", "flood1", "x1", "y1", "flood2"]
 
 
-def test_finals_come_before_partials_of_another_line() -> None:
-    lines = Lines(10, 1.0)
+def test_finals_come_before_partials_of_another_line(lines: Lines) -> None:
     waits(lines, A, "partial", priority=PARTIAL)
     waits(lines, BOTH, "final")
     assert order(lines) == ["final", "partial"]
 
 
-def test_what_ran_before_comes_before_what_never_did() -> None:
-    lines = Lines(10, 1.0)
+def test_what_ran_before_comes_before_what_never_did(lines: Lines) -> None:
     again = waits(lines, BOTH, "again")
     waits(lines, A, "new")
     assert lines.line_of(BOTH).queue.pop() is again
@@ -80,8 +81,7 @@ def test_what_ran_before_comes_before_what_never_did() -> None:
     assert order(lines) == ["again", "new"]
 
 
-def test_suspect_is_first_on_its_lane() -> None:
-    lines = Lines(10, 1.0)
+def test_suspect_is_first_on_its_lane(lines: Lines) -> None:
     waits(lines, A, "new")
     suspect = waits(lines, A, "suspect")
     lines.line_of(A).queue.remove(suspect)
@@ -91,8 +91,7 @@ def test_suspect_is_first_on_its_lane() -> None:
     assert order(lines) == ["suspect", "new"]
 
 
-def test_waiting_tickets_are_routed_again() -> None:
-    lines = Lines(10, 1.0)
+def test_waiting_tickets_are_routed_again(lines: Lines) -> None:
     stays, moves, ends = waits(lines, A, "stays"), waits(lines, BOTH, "moves"), waits(lines, B, "ends")
     routes = {"stays": A, "moves": A, "ends": Route()}
     assert lines.route_again(lambda ticket: routes[ticket.request.id]) == [ends]
@@ -105,16 +104,14 @@ def test_waiting_tickets_are_routed_again() -> None:
     assert [line.route for line in lines] == [A]
 
 
-def test_an_account_is_counted_over_all_lines() -> None:
-    lines = Lines(10, 1.0)
+def test_an_account_is_counted_over_all_lines(lines: Lines) -> None:
     waits(lines, A, "a1", "x")
     waits(lines, B, "b1", "x")
     waits(lines, B, "b2", "y")
     assert lines.ahead_of_account(FINAL, "x") == 2
 
 
-def test_newcomers_wait_for_their_own_lanes() -> None:
-    lines = Lines(10, 1.0)
+def test_newcomers_wait_for_their_own_lanes(lines: Lines) -> None:
     one, two = waits(lines, A, "one"), waits(lines, B, "two")
     for ticket in (one, two):
         lines.line_of(ticket.route).queue.remove(ticket)
@@ -123,8 +120,7 @@ def test_newcomers_wait_for_their_own_lanes() -> None:
     assert [ticket.request.id for ticket in lines.line_of(B).queue] == ["two"]
 
 
-def test_who_is_routed_again_keeps_the_order() -> None:
-    lines = Lines(10, 1.0)
+def test_who_is_routed_again_keeps_the_order(lines: Lines) -> None:
     for name in ("one", "two", "three"):
         waits(lines, BOTH, name)
     lines.route_again(lambda _: A)
@@ -161,14 +157,17 @@ class Situation:
         return [ticket.request.id for ticket in to_preempt(self.lanes, self.lines)]
 
 
-def test_nothing_is_taken_while_no_final_waits() -> None:
-    s = Situation()
+@pytest.fixture
+def s() -> Situation:
+    return Situation()
+
+
+def test_nothing_is_taken_while_no_final_waits(s: Situation) -> None:
     s.partial("a", "a1")
     assert s.preempted() == []
 
 
-def test_final_preempts_the_youngest_of_its_lanes() -> None:
-    s = Situation()
+def test_final_preempts_the_youngest_of_its_lanes(s: Situation) -> None:
     s.partial("a", "a1")
     s.partial("a", "a2")
     s.partial("b", "b1")
@@ -178,8 +177,7 @@ def test_final_preempts_the_youngest_of_its_lanes() -> None:
     assert s.preempted() == ["a2", "b1"]
 
 
-def test_ending_partial_is_counted_once() -> None:
-    s = Situation()
+def test_ending_partial_is_counted_once(s: Situation) -> None:
     s.partial("a", "a1")
     s.partial("a", "a2").given_up = Cancelled("by somebody")
     s.final_waits("a")
@@ -188,8 +186,7 @@ def test_ending_partial_is_counted_once() -> None:
     assert s.preempted() == ["a1"]
 
 
-def test_what_waits_inside_a_lane_takes_its_places_too() -> None:
-    s = Situation()
+def test_what_waits_inside_a_lane_takes_its_places_too(s: Situation) -> None:
     s.partial("a", "a1")
     for _ in range(2):
         s.lanes["a"].add(s.ticket("runs", FINAL))

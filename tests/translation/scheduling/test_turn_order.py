@@ -43,22 +43,24 @@ def taken(turns: TurnQueue) -> list[Ticket]:
     return list(iter(turns.pop, None))
 
 
-def test_nobody_waits() -> None:
-    turns = TurnQueue()
+@pytest.fixture
+def turns() -> TurnQueue:
+    return TurnQueue()
+
+
+def test_nobody_waits(turns: TurnQueue) -> None:
     assert turns.pop() is None
     assert (len(turns), list(turns), turns.finals, turns.suspects) == (0, [], 0, False)
     assert not turns.next_is_best_effort()
 
 
-def test_meetings_take_turns_and_a_meeting_keeps_its_order() -> None:
-    turns = TurnQueue()
+def test_meetings_take_turns_and_a_meeting_keeps_its_order(turns: TurnQueue) -> None:
     m1, m2, m3, n1 = admitted("m"), admitted("m"), admitted("m"), admitted("n")
     append_each(turns, m1, m2, m3, n1)
     assert taken(turns) == [m1, n1, m2, m3]
 
 
-def test_utterance_takes_one_turn_in_all_languages() -> None:
-    turns = TurnQueue()
+def test_utterance_takes_one_turn_in_all_languages(turns: TurnQueue) -> None:
     m1, m2, n1, n2 = map(utterance, "mmnn")
     for tickets in (m1, m2, n1, n2):
         turns.append(tickets)
@@ -69,32 +71,28 @@ def test_utterance_takes_one_turn_in_all_languages() -> None:
     assert taken(turns) == [*m1, *n1, *m2, *n2]
 
 
-def test_http_call_has_a_turn_per_text() -> None:
-    turns = TurnQueue()
+def test_http_call_has_a_turn_per_text(turns: TurnQueue) -> None:
     texts, said = [admitted("") for _ in range(3)], admitted("m")
     turns.append(texts)
     turns.append([said])
     assert taken(turns) == [texts[0], said, *texts[1:]]
 
 
-def test_accounts_take_turns_within_an_utterance_too() -> None:
-    turns = TurnQueue()
+def test_accounts_take_turns_within_an_utterance_too(turns: TurnQueue) -> None:
     languages, other = utterance("m"), admitted("n", account="b")
     turns.append(languages)
     turns.append([other])
     assert taken(turns) == [languages[0], other, *languages[1:]]
 
 
-def test_accounts_take_turns_however_many_meetings_one_has() -> None:
-    turns = TurnQueue()
+def test_accounts_take_turns_however_many_meetings_one_has(turns: TurnQueue) -> None:
     crowd = [admitted(meeting) for meeting in "mnopq"]
     own = [admitted("x", account="b"), admitted("x", account="b"), admitted("y", account="b")]
     append_each(turns, *crowd, *own)
     assert taken(turns) == [crowd[0], own[0], crowd[1], own[2], crowd[2], own[1], *crowd[3:]]
 
 
-def test_newcomer_waits_one_turn_per_meeting() -> None:
-    turns = TurnQueue()
+def test_newcomer_waits_one_turn_per_meeting(turns: TurnQueue) -> None:
     backlog = [admitted("m") for _ in range(5)]
     append_each(turns, *backlog)
     assert [turns.pop(), turns.pop()] == backlog[:2]
@@ -103,8 +101,7 @@ def test_newcomer_waits_one_turn_per_meeting() -> None:
     assert [turns.pop(), turns.pop()] == [backlog[2], late]
 
 
-def test_finals_precede_partials_precede_catching_up() -> None:
-    turns = TurnQueue()
+def test_finals_precede_partials_precede_catching_up(turns: TurnQueue) -> None:
     shown, partial, final = admitted(priority=CATCHING_UP), admitted(priority=PARTIAL), admitted(priority=FINAL)
     for ticket in (shown, partial, final):
         turns.append([ticket])
@@ -114,8 +111,7 @@ def test_finals_precede_partials_precede_catching_up() -> None:
     assert taken(turns) == [partial, shown]
 
 
-def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
-    turns = TurnQueue()
+def test_a_meeting_whose_turn_broke_off_is_the_next(turns: TurnQueue) -> None:
     m1, m2, n1 = admitted("m"), admitted("m"), admitted("n")
     append_each(turns, m1, m2, n1)
     assert turns.pop() is m1
@@ -124,8 +120,7 @@ def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
 
 
 @pytest.mark.parametrize("first", ["m1", "m2"])
-def test_returned_tickets_precede_new_ones(first: str) -> None:
-    turns = TurnQueue()
+def test_returned_tickets_precede_new_ones(first: str, turns: TurnQueue) -> None:
     m1, m2, m3, n1 = admitted("m"), admitted("m"), admitted("m"), admitted("n")
     append_each(turns, m1, m2, m3, n1)
     assert [turns.pop(), turns.pop(), turns.pop()] == [m1, n1, m2]
@@ -135,8 +130,7 @@ def test_returned_tickets_precede_new_ones(first: str) -> None:
     assert taken(turns) == [m1, n2, m2, m3]
 
 
-def test_suspects_come_before_everything_whatever_their_meeting() -> None:
-    turns = TurnQueue()
+def test_suspects_come_before_everything_whatever_their_meeting(turns: TurnQueue) -> None:
     partial, first, second = admitted("n", PARTIAL), admitted("m"), admitted("n")
     for ticket in (first, second, partial):
         ticket.crashes = SUSPECT_CRASHES
@@ -269,8 +263,7 @@ def test_queue_agrees_with_its_model(steps: list[tuple[object, ...]]) -> None:
     assert taken(turns) == list(iter(model.pop, None))
 
 
-def test_a_newcomer_that_is_a_suspect_already_comes_first() -> None:
-    turns = TurnQueue()
+def test_a_newcomer_that_is_a_suspect_already_comes_first(turns: TurnQueue) -> None:
     other, suspect = admitted(), admitted()
     suspect.crashes = SUSPECT_CRASHES
     turns.append([other])
