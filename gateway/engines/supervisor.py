@@ -28,8 +28,7 @@ from gateway.domain.engine import (
 )
 from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.domain.ports import Engine
-from gateway.engines.in_flight import Generations
-from gateway.engines.lifecycle import Adapter, Lifecycle, unavailable
+from gateway.engines.lifecycle import Adapter, Generations, Lifecycle, unavailable
 
 _log = logging.getLogger(__name__)
 

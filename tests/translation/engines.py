@@ -25,7 +25,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.pairs import Pair
 from gateway.domain.ports import Engine
-from gateway.engines.in_flight import Generations
+from gateway.engines.lifecycle import Generations
 
 EN_JA, EN_DE = frozenset({("en", "ja")}), frozenset({("en", "de")})
 

@@ -26,8 +26,7 @@ from gateway.engines.host.answers import Window
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import Demand, Slots, Started, ToGateway, ToHost, Wanted
 from gateway.engines.host.sharing import DEMAND_S
-from gateway.engines.in_flight import Generations
-from gateway.engines.lifecycle import Lifecycle
+from gateway.engines.lifecycle import Generations, Lifecycle
 
 # Time between two attempts to reach the host, and the longest for one.
 _AGAIN_S, _CONNECT_S = 0.05, 10.0

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gateway.domain.engine import EngineProfile, OnEvent, TranslationRequest
-from gateway.engines.in_flight import Generation
-from gateway.engines.lifecycle import Adapter
+from gateway.engines.lifecycle import Adapter, Generation
 from gateway.engines.prompting.completions import Completions, translated
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.families import PromptFamily, Sampling

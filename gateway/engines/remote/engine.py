@@ -26,7 +26,7 @@ from gateway.domain.engine import (
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, EngineUnavailable, StartupError
-from gateway.engines.in_flight import Generation
+from gateway.engines.lifecycle import Generation
 from gateway.engines.prompting import model_config
 from gateway.engines.prompting.engine import PromptingEngine
 from gateway.engines.remote import capabilities

@@ -17,7 +17,7 @@ from typing import Any
 from gateway import metrics
 from gateway.domain.engine import FinishReason, TranslationRequest
 from gateway.domain.errors import EngineFailed
-from gateway.engines.in_flight import Generation
+from gateway.engines.lifecycle import Generation
 from gateway.engines.prompting.completions import Completion, cache_salt, tokens_a_piece
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.prompting.verification import Probe

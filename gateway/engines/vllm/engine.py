@@ -31,7 +31,7 @@ from gateway.domain.engine import (
 )
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
 from gateway.engines.host import processes
-from gateway.engines.in_flight import Generation
+from gateway.engines.lifecycle import Generation
 from gateway.engines.prompting import model_config
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.engine import PromptingEngine

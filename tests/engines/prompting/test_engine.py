@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gateway.domain.engine import EngineState, FinishReason, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineUnavailable
-from gateway.engines.in_flight import Generation
+from gateway.engines.lifecycle import Generation
 from gateway.engines.prompting.engine import PromptingEngine
 from gateway.engines.prompting.families import FAMILIES, Sampling
 from tests.engines.prompting.test_completions import Scripted

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import FinishReason, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineUnavailable
-from gateway.engines.in_flight import Generations
+from gateway.engines.lifecycle import Generations
 from gateway.engines.prompting.completions import Completion
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.prompting.verification import Probe
