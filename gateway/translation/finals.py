@@ -41,9 +41,8 @@ from gateway.domain.session_store import Fence
 from gateway.meeting.live_view import LiveTranslation
 from gateway.meeting.room import Room
 from gateway.translation.commit_policy import FINAL_TOLERANCE
-from gateway.translation.pacing import Throttle
 from gateway.translation.partials import Partials
-from gateway.translation.scheduling.scheduler import Scheduler
+from gateway.translation.scheduling.scheduler import Scheduler, Throttle
 from gateway.translation.scheduling.ticket import CATCHING_UP, FINAL, Ticket, request_id
 
 _log = logging.getLogger(__name__)

@@ -16,8 +16,7 @@ from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavaila
 from gateway.engines import supervisor
 from gateway.engines.simulated import Rule, Script, SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
-from gateway.translation.pacing import Throttle
-from gateway.translation.scheduling.scheduler import Scheduler
+from gateway.translation.scheduling.scheduler import Scheduler, Throttle
 from tests.clocks import swiftly
 from tests.generations import events_of
 from tests.usual import usual

@@ -18,11 +18,7 @@ from gateway.domain.engine import (
     TokenEvent,
     TranslationRequest,
 )
-from gateway.domain.errors import (
-    EngineFailed,
-    EngineRestarting,
-    EngineUnavailable,
-)
+from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable
 from gateway.domain.pairs import Pair
 from gateway.domain.ports import Engine
 from gateway.engines.lifecycle import Generations

@@ -29,12 +29,7 @@ from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.outbox import Outbox, Payload
 from gateway.meeting.room import Room
-from gateway.protocol.messages import (
-    ParticipantJoined,
-    ParticipantLeft,
-    ParticipantUpdated,
-    TranslationDelta,
-)
+from gateway.protocol.messages import ParticipantJoined, ParticipantLeft, ParticipantUpdated, TranslationDelta
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials

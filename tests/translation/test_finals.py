@@ -207,9 +207,7 @@ async def test_a_gateway_that_stops_waits_for_no_log() -> None:
         await until(lambda: r.log.refused)
 
 
-async def test_broken_log_holds_up_no_session(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_broken_log_holds_up_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: object) -> Publication:
         raise RuntimeError
 
@@ -230,9 +228,7 @@ async def test_trimmed_utterance_still_ends() -> None:
         assert r.finished == [("u", False)]
 
 
-async def test_broken_last_delta_costs_no_translation(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_broken_last_delta_costs_no_translation(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError
 

@@ -10,11 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.domain.engine import (
-    EngineState,
-    FinishReason,
-    TokenEvent,
-)
+from gateway.domain.engine import EngineState, FinishReason, TokenEvent
 from gateway.domain.log import Utterance
 from gateway.domain.quotas import Quota
 from gateway.domain.sessions import Stability
@@ -191,9 +187,7 @@ async def test_newest_revision_replaces_a_waiting_one() -> None:
         assert r.engine.requests[-1].text == "we will meet"
 
 
-async def test_newest_revision_waits_for_the_pace(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_newest_revision_waits_for_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 0.0
     monkeypatch.setattr("gateway.translation.partials.time", SimpleNamespace(monotonic=lambda: now_s))
     monkeypatch.setattr("gateway.translation.partials._LOOK_S", 0.001)
@@ -230,9 +224,7 @@ async def test_late_loop_translates_only_finals() -> None:
         assert r.engine.requests[-1].text == "we will"
 
 
-async def test_lateness_delays_up_to_five_seconds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_lateness_delays_up_to_five_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s, lag_s = 100.0, 0.014
     monkeypatch.setattr("gateway.translation.partials.time", SimpleNamespace(monotonic=lambda: now_s))
     monkeypatch.setattr("gateway.translation.partials._LOOK_S", 0.001)

@@ -53,7 +53,7 @@ from gateway.server.http.sse import EventStream
 from gateway.server.http.transcripts import Transcripts
 from gateway.server.http.translate_request import TranslateBody, asked, decode_body, unknown_fields
 from gateway.server.translate.call import NO_TIME, Call, Translated, Translator, while_connected
-from gateway.translation.pacing import Throttle
+from gateway.translation.scheduling.scheduler import Throttle
 
 
 def routes(

@@ -227,9 +227,7 @@ async def test_draft_is_probed_without_tolerance(model: Model) -> None:
     assert found.reused == len(model.encode(OTHER))
 
 
-async def test_without_greedy_choice_prefix_is_kept_without_draft(
-    model: Model,
-) -> None:
+async def test_without_greedy_choice_prefix_is_kept_without_draft(model: Model) -> None:
     found = await model.begin(prefix=OTHER, draft=ANSWER, tolerance=0.0, greedy=False)
     assert (found.text, found.probes) == (OTHER, 0)
 

@@ -120,9 +120,7 @@ async def test_stopping_ends_the_wait() -> None:
         assert engine.health().state is EngineState.STOPPED
 
 
-async def test_dead_replica_does_not_end_the_start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_dead_replica_does_not_end_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOK_S", 0.01)
     async with scripted() as there:
         usual = there.script

@@ -108,9 +108,7 @@ async def test_salts_do_not_tell_their_scope() -> None:
     assert all(re.fullmatch("[0-9a-f]{32}", salt) for salt in salts[:3])
 
 
-async def test_unknown_finish_reason_fails_the_text(
-    completions: Callable[[Llm], TranslationCompletions],
-) -> None:
+async def test_unknown_finish_reason_fails_the_text(completions: Callable[[Llm], TranslationCompletions]) -> None:
     llm = Llm(output("Guten", 1), output("", reason="abort"))
     said = completions(llm).complete([5], 9)
     assert (await anext(said)).text == "Guten"
@@ -126,9 +124,7 @@ async def test_an_engine_that_died_gives_nothing_more() -> None:
         await anext(said)
 
 
-async def test_probe_asks_for_prompt_logprobs(
-    completions: Callable[[Llm], TranslationCompletions],
-) -> None:
+async def test_probe_asks_for_prompt_logprobs(completions: Callable[[Llm], TranslationCompletions]) -> None:
     llm = Llm(output("", 4, reason="length", cached=2, rows=ROWS))
     ours = completions(llm)
     assert await ours.probe([5, 6], False) == Probe(ROWS, cached_tokens=2, stopped=False, said=4)

@@ -13,13 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gateway.config import Settings
-from gateway.domain.engine import (
-    EngineState,
-    FinishReason,
-    OnEvent,
-    TokenEvent,
-    TranslationRequest,
-)
+from gateway.domain.engine import EngineState, FinishReason, OnEvent, TokenEvent, TranslationRequest
 from gateway.domain.errors import (
     Cancelled,
     DeadlineExceeded,
@@ -36,15 +30,9 @@ from gateway.domain.quotas import NO_QUOTA, DayOfTenant, Quota
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.supervisor import Supervisor
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import (
-    TranslationFailed,
-    TranslationFinal,
-    UtteranceAccepted,
-    UtteranceCancel,
-)
-from gateway.translation.pacing import Throttle
+from gateway.protocol.messages import TranslationFailed, TranslationFinal, UtteranceAccepted, UtteranceCancel
 from gateway.translation.scheduling.quotas import Quotas
-from gateway.translation.scheduling.scheduler import Attempt, Deadlines, NotTakenIn, OnText, Scheduler
+from gateway.translation.scheduling.scheduler import Attempt, Deadlines, NotTakenIn, OnText, Scheduler, Throttle
 from gateway.translation.scheduling.ticket import Generated, Ticket
 from tests.clocks import swiftly
 from tests.gateways import running
@@ -66,6 +54,12 @@ def collect(scheduler: Scheduler, *tickets: Ticket) -> list[asyncio.Task[str]]:
     return [asyncio.create_task(consume(scheduler, ticket)) for ticket in tickets]
 
 
+def begin(scheduler: Scheduler, name: str) -> tuple[Ticket, asyncio.Task[str]]:
+    [ticket] = scheduler.admit("m", requests(name))
+    [task] = collect(scheduler, ticket)
+    return ticket, task
+
+
 def admit_each(scheduler: Scheduler, meeting: str, *names: str, priority: int = 0) -> list[Ticket]:
     """Each is another utterance."""
     return [ticket for name in names for ticket in scheduler.admit(meeting, requests(name, priority=priority))]
@@ -74,6 +68,12 @@ def admit_each(scheduler: Scheduler, meeting: str, *names: str, priority: int = 
 def stepped(max_running: int = 1, *, max_waiting: int = 100, **options: Any) -> tuple[SteppedEngine, Scheduler]:
     engine = SteppedEngine(max_running)
     return engine, usual(Scheduler, engine, max_waiting=max_waiting, **{"lookahead": 0, **options})
+
+
+async def crash(scheduler: Scheduler, engine: SteppedEngine) -> None:
+    """The engine dies, and all that ran on it waits again."""
+    engine.die()
+    await until(lambda: scheduler.running == 0)
 
 
 def come_back(scheduler: Scheduler, engine: SteppedEngine) -> None:
@@ -119,7 +119,7 @@ async def test_whole_text_survives_its_engine() -> None:
 async def test_capacity_and_lookahead_bound_what_the_engine_gets() -> None:
     engine, scheduler = stepped(2, lookahead=1)
     tickets = scheduler.admit("m", [request(f"r{n}") for n in range(5)])
-    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
+    tasks = collect(scheduler, *tickets)
     await until(lambda: len(engine.begun) == 3)
     assert (scheduler.running, scheduler.waiting) == (3, 2)
     engine.let("r1")
@@ -236,7 +236,7 @@ async def test_withdrawn_ticket_passes_its_turn_on() -> None:
 async def test_cancelled_reader_frees_its_place(stage: str) -> None:
     engine, scheduler = stepped()
     tickets = scheduler.admit("m", [request("a"), request("b")])
-    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
+    tasks = collect(scheduler, *tickets)
     await until(lambda: engine.begun == ["a"])
     victim, other = tasks if stage == "running" else reversed(tasks)
     victim.cancel()
@@ -250,7 +250,7 @@ async def test_cancelled_reader_frees_its_place(stage: str) -> None:
 async def test_many_cancelled_in_one_moment_leave_nothing_behind() -> None:
     engine, scheduler = stepped(2, max_waiting=20)
     tickets = scheduler.admit("m", [request(f"r{n}") for n in range(9)])
-    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
+    tasks = collect(scheduler, *tickets)
     await until(lambda: len(engine.begun) == 2)
     for task in tasks[:8]:
         task.cancel()
@@ -264,7 +264,7 @@ async def test_many_cancelled_in_one_moment_leave_nothing_behind() -> None:
 async def test_a_failing_generation_fails_alone() -> None:
     engine, scheduler = stepped(2)
     bad, good = scheduler.admit("m", [request("a", "bad"), request("b")])
-    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in (bad, good)]
+    tasks = collect(scheduler, bad, good)
     engine.let("a")
     engine.let("b")
     results = await asyncio.gather(*tasks, return_exceptions=True)
@@ -322,9 +322,6 @@ async def test_timings_follow_the_stages() -> None:
     assert first.tokens == 2
 
 
-# ---------------------------------------------------------------- priorities
-
-
 # ---------------------------------------------------------------- giving up
 
 
@@ -376,8 +373,7 @@ async def test_giving_up_what_has_ended_changes_nothing() -> None:
 
 async def test_a_cancelled_task_is_cancelled_and_not_given_up() -> None:
     engine, scheduler = stepped()
-    (ticket,) = scheduler.admit("m", requests("a"))
-    (task,) = collect(scheduler, ticket)
+    ticket, task = begin(scheduler, "a")
     await until(lambda: engine.begun == ["a"])
     task.cancel()
     scheduler.give_up(ticket, Cancelled("at the same moment"))
@@ -397,8 +393,7 @@ async def test_error_on_interruption_hides_no_reason() -> None:
 
     engine = Touchy()
     scheduler = usual(Scheduler, engine, max_waiting=10)
-    (ticket,) = scheduler.admit("m", requests("a"))
-    (task,) = collect(scheduler, ticket)
+    ticket, task = begin(scheduler, "a")
     await until(lambda: engine.begun)
     scheduler.give_up(ticket, DeadlineExceeded("too late"))
     with pytest.raises(DeadlineExceeded):
@@ -433,8 +428,7 @@ async def test_deadline_ends_running_and_waiting() -> None:
 
 async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
     engine, scheduler = stepped(deadline_s=0.01)
-    (ticket,) = scheduler.admit("m", requests("a"))
-    (task,) = collect(scheduler, ticket)
+    _, task = begin(scheduler, "a")
     await until(lambda: engine.begun == ["a"])
     engine.die()
     with pytest.raises(DeadlineExceeded):
@@ -487,15 +481,13 @@ async def test_what_ran_runs_again_first_in_its_old_order() -> None:
     tickets = [*admit_each(scheduler, "m", "m1", "m2", "m3", "m4"), *scheduler.admit("n", requests("n1"))]
     tasks = collect(scheduler, *tickets)
     await until(lambda: len(engine.begun) == 3)
-    engine.die()
-    await until(lambda: scheduler.running == 0)
+    await crash(scheduler, engine)
     assert (engine.begun, scheduler.waiting) == (["m1", "m2", "m3"], 5)
     assert [ticket.crashes for ticket in tickets] == [1, 1, 1, 0, 0]
     now[0] = 9.0
-    engine.revive()
     engine.begun.clear()
+    come_back(scheduler, engine)
     engine.let(*(ticket.request.id for ticket in tickets))
-    scheduler.engine_changed()
     assert await asyncio.gather(*tasks) == ["ab"] * 5
     # m had its turn before n when both waited, and what ran comes before what never did.
     assert engine.begun == ["m1", "n1", "m2", "m3", "m4"]
@@ -509,12 +501,10 @@ async def test_turn_just_before_a_crash_is_not_charged() -> None:
     engine, scheduler = stepped()
     (ticket,) = scheduler.admit("m", requests("a"))
     tasks = collect(scheduler, ticket)
-    engine.die()
-    await until(lambda: scheduler.running == 0)
+    await crash(scheduler, engine)
     assert (ticket.crashes, engine.begun) == (0, [])
-    engine.revive()
+    come_back(scheduler, engine)
     engine.let("a")
-    scheduler.engine_changed()
     assert await asyncio.gather(*tasks) == ["ab"]
 
 
@@ -524,8 +514,7 @@ async def test_killer_is_found_and_others_continue() -> None:
     tasks = collect(scheduler, *tickets)
     for _ in range(2):
         await until(lambda: {"good1", "killer", "good2"} <= set(engine.begun))
-        engine.die()
-        await until(lambda: scheduler.running == 0)
+        await crash(scheduler, engine)
         engine.revive()
         engine.begun.clear()
         engine.most_running = 0
@@ -560,8 +549,7 @@ async def test_unbegun_text_is_retried_uncharged(final: bool) -> None:
     # More often than a text may be part in a crash.
     for again in (True, True, True, True, False):
         await until(lambda: engine.begun == ["a"] or tasks[0].done())
-        engine.die()
-        await until(lambda: scheduler.running == 0)
+        await crash(scheduler, engine)
         engine.begun.clear()
         engine.revive()
         engine.held = again
@@ -590,8 +578,7 @@ async def test_suspects_wait_until_nothing_else_runs() -> None:
     suspect.crashes = 1
     (task,) = collect(scheduler, suspect)
     await until(lambda: engine.begun == ["suspect"])
-    engine.die()
-    await until(lambda: scheduler.running == 0)
+    await crash(scheduler, engine)
     # Ready again, and others run before the suspect is known: the crash is all theirs to see.
     engine.revive()
     tasks = collect(scheduler, *scheduler.admit("n", requests("other")))
@@ -609,16 +596,13 @@ async def test_a_withdrawn_suspect_lets_the_others_run() -> None:
     first, second = scheduler.admit("m", requests("a", "b"))
     tasks = collect(scheduler, first, second)
     for _ in range(2):
-        engine.revive()
         engine.begun.clear()
-        scheduler.engine_changed()
+        come_back(scheduler, engine)
         await until(lambda: engine.begun == ["a", "b"])
-        engine.die()
-        await until(lambda: scheduler.running == 0)
+        await crash(scheduler, engine)
     scheduler.give_up(first, Cancelled("withdrawn"))
-    engine.revive()
+    come_back(scheduler, engine)
     engine.let("b")
-    scheduler.engine_changed()
     assert await tasks[1] == "ab"
     with pytest.raises(Cancelled):
         await tasks[0]
@@ -638,9 +622,8 @@ async def test_a_failed_engine_ends_everything_that_was_admitted() -> None:
     with pytest.raises(EngineUnavailable):
         scheduler.admit("m", requests("more"))
     assert (scheduler.running, scheduler.waiting) == (0, 0)
-    engine.revive()
+    come_back(scheduler, engine)
     engine.let("again")
-    scheduler.engine_changed()
     assert await consume(scheduler, *scheduler.admit("m", requests("again"))) == "ab"
 
 
@@ -766,8 +749,7 @@ async def test_what_had_not_begun_goes_to_another_lane_uncharged() -> None:
     a, b, scheduler = together(4)
     b.die()
     a.held = True
-    (ticket,) = scheduler.admit("m", requests("x"))
-    (task,) = collect(scheduler, ticket)
+    ticket, task = begin(scheduler, "x")
     await until(lambda: a.begun)
     b.revive()
     b.let("x")
@@ -845,8 +827,7 @@ async def test_suspect_has_its_lane_alone() -> None:
     await until(lambda: a.begun)
     suspect.lane, suspect.crashes = "a", 1
     suspect.crashed()
-    a.die()
-    await until(lambda: scheduler.running == 0)
+    await crash(scheduler, a)
     assert (suspect.route, suspect.suspect) == (frozenset({"a"}), True)
     tasks = collect(scheduler, *scheduler.admit("n", requests(*"123")))
     await until(lambda: b.running == 2)
@@ -889,12 +870,10 @@ async def test_bound_text_moves_after_half_its_time() -> None:
     a, b = SteppedEngine(2), SteppedEngine(2)
     a.held = True  # nothing it is asked gives a token
     _, scheduler = pooled(a, b, deadline_s=60.0)
-    (ticket,) = scheduler.admit("m", requests("x"))
-    (task,) = collect(scheduler, ticket)
+    ticket, task = begin(scheduler, "x")
     await until(lambda: a.begun)
     ticket.crashed()
-    a.die()
-    await until(lambda: scheduler.running == 0)
+    await crash(scheduler, a)
     assert (ticket.route, b.begun) == (frozenset({"a"}), [])
     b.let("x")
     assert await task == "ab"
@@ -1441,3 +1420,73 @@ async def test_of_what_has_ended_nobody_is_told() -> None:
     assert (told, len(deadlines)) == ([], 1)
     await asyncio.sleep(4)
     assert told == [second]
+
+
+# ---------------------------------------------------------------- deltas
+
+
+class Clock:
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+async def test_first_text_is_shown_at_once() -> None:
+    clock, seen = Clock(), list[str]()
+    throttle = Throttle(seen.append, shown="", interval_s=5.0, clock=clock)
+    throttle.grow("Gu")
+    assert seen == ["Gu"]
+    clock.now_s += 5.0
+    throttle.grow("Guten")
+    assert seen == ["Gu", "ten"]
+
+
+async def test_held_text_is_shown_by_timer() -> None:
+    seen = list[str]()
+    throttle = Throttle(seen.append, shown="", interval_s=0.01, clock=asyncio.get_running_loop().time)
+    throttle.grow("Gu")
+    throttle.grow("Guten")
+    throttle.grow("Guten Tag")
+    assert seen == ["Gu"]
+    while len(seen) < 2:
+        await asyncio.sleep(0.001)
+    assert seen == ["Gu", "ten Tag"]
+
+
+async def test_nothing_is_shown_once_stopped() -> None:
+    seen = list[str]()
+    throttle = Throttle(seen.append, shown="", interval_s=0.001, clock=asyncio.get_running_loop().time)
+    throttle.grow("Gu")
+    throttle.grow("Guten")
+    throttle.stop()
+    await asyncio.sleep(0.01)
+    assert seen == ["Gu"]
+
+
+async def test_another_attempt_continues_what_was_shown() -> None:
+    seen = list[str]()
+    agrees = Throttle(seen.append, shown="Guten", interval_s=0.0, clock=Clock())
+    for text in ("G", "Guten", "Guten Tag"):
+        agrees.grow(text)
+    agrees.end()
+    assert seen == [" Tag"]
+    other = Throttle(seen.append, shown="Guten", interval_s=0.0, clock=Clock())
+    other.grow("Hallo zusammen")
+    other.end()
+    assert seen == [" Tag"]
+
+
+@given(st.lists(st.text(alphabet="ab ", min_size=1), max_size=12), st.sampled_from((0.0, 60.0)))
+def test_however_it_comes_all_of_it_is_shown_once(pieces: list[str], interval_s: float) -> None:
+    async def play() -> list[str]:
+        seen = list[str]()
+        throttle = Throttle(seen.append, shown="", interval_s=interval_s, clock=Clock())
+        text = ""
+        for piece in pieces:
+            text += piece
+            throttle.grow(text)
+        throttle.end()
+        return seen
+
+    assert "".join(asyncio.run(play())) == "".join(pieces)
