@@ -29,7 +29,7 @@ import numpy as np
 
 from demo_model.evaluate import Answer, suite_items, translate
 from demo_model.own import Item
-from gateway.engines.prompting.confidence import CALIBRATION_FILE, Calibration, log_surprise
+from gateway.engines.prompting.model_config import CALIBRATION_FILE, Calibration, log_surprise
 
 READINGS = Path(__file__).parent / "readings.tsv"
 STRANGERS = Path(__file__).parent / "strangers.tsv"

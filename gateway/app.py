@@ -28,9 +28,9 @@ from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
 from gateway.engine import engine_pool, lane_changes, pool_lane, show_engines, supervised
 from gateway.engines.host.kept import KeptHosts
+from gateway.engines.host.messages import Wanted
 from gateway.engines.host.shared import SharedEngine
-from gateway.engines.host.slots import Wanted
-from gateway.engines.pool.pool import Pool
+from gateway.engines.pool import Pool
 from gateway.keys import keys_of
 from gateway.meeting.room import Room, Rooms
 from gateway.protocol.from_domain import error_message, languages_message

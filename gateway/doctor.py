@@ -23,8 +23,7 @@ from gateway.config import BUNDLED, EngineSettings, Settings
 from gateway.domain.errors import StartupError
 from gateway.domain.webhooks import Webhook
 from gateway.engine import engine_options, waiting_hosts
-from gateway.engines import gpu
-from gateway.engines.remote.options import RemoteOptions
+from gateway.engines.remote.engine import RemoteOptions
 from gateway.engines.vllm import hardware, preflight
 from gateway.engines.vllm.plan import can_be_planned, plan
 from gateway.keys import keys_of, operators_of
@@ -33,8 +32,7 @@ from gateway.server.guard.tls import server_context
 from gateway.server.uvicorn_server import listen
 from gateway.stores.redis.checks import check, clock_offset_s
 from gateway.stores.redis.connection import address_of
-from gateway.webhooks.message import read_secrets
-from gateway.webhooks.sender import Sender, proxy_of
+from gateway.webhooks.sender import Sender, proxy_of, read_secrets
 from gateway.workers.private_store import store_program
 
 # A certificate that is about to end.
@@ -205,7 +203,7 @@ def _memory() -> str:
 
 
 def _driver() -> str:
-    if (version := gpu.driver_version()) is not None:
+    if (version := hardware.driver_version()) is not None:
         return f"NVIDIA's driver {version} answers."
     if hardware.gpu_present():
         raise StartupError(
@@ -222,7 +220,7 @@ def _gpus(engines: Sequence[EngineSettings]) -> str:
             "No GPU: only the CPU build of vLLM runs. For an NVIDIA GPU, install its driver, then `make install`."
         )
     own = [each for each in engines if each.kind == "vllm"]
-    found = {device.index: device for each in own for device in gpu.gpus(each.device)}
+    found = {device.index: device for each in own for device in hardware.gpus(each.device)}
     if not found:
         raise StartupError(
             "None of the GPUs that the engine is to use is there: look at nvidia-smi -L, CUDA_VISIBLE_DEVICES and "
@@ -255,7 +253,7 @@ async def _engine(engine: EngineSettings, settings: Settings) -> str:
         )
     except StopIteration:
         raise StartupError("vLLM is not installed: `make install`.") from None
-    has_gpu = hardware.gpu_present() or gpu.driver_version() is not None
+    has_gpu = hardware.gpu_present() or hardware.driver_version() is not None
     if not has_gpu and re.fullmatch(r"vllm [\d.]+(\+cu\d+)?", version):
         raise StartupError(f"{version} is installed. {preflight.NO_GPU}")
     preflight.check_shared_memory()

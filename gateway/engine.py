@@ -26,15 +26,12 @@ from gateway.domain.ports import Engine
 from gateway.engines.host.kept import KeptHosts, Waiting, look
 from gateway.engines.host.kept import check as check_kept
 from gateway.engines.host.proxy import HostedEngine, start_host
-from gateway.engines.pool.lane import Lane, Watched
-from gateway.engines.pool.pool import Pool
-from gateway.engines.remote.engine import RemoteEngine
-from gateway.engines.remote.options import RemoteOptions
+from gateway.engines.pool import Lane, Pool, Watched
+from gateway.engines.remote.engine import RemoteEngine, RemoteOptions
 from gateway.engines.simulated import SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
-from gateway.engines.vllm.devices import devices_of
 from gateway.engines.vllm.engine import VllmEngine
-from gateway.engines.vllm.options import VllmOptions
+from gateway.engines.vllm.options import VllmOptions, devices_of
 from gateway.engines.vllm.plan import can_be_planned, plan
 
 # Folder of the engines that wait, in the gateway's folder.

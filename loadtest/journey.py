@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.engines import gpu
+from gateway.engines.vllm import hardware
 from loadtest import options as common
 from loadtest.baselines.workers import ARCHITECTURES, baseline
 from loadtest.driving.driver import Driver, driver
@@ -509,7 +509,7 @@ async def _run(options: argparse.Namespace, say: Say) -> Results:
         say=say,
     )
     concurrency = sorted(options.concurrency)
-    grouped = groups(systems, None if simulated else gpu.memory_mib())
+    grouped = groups(systems, None if simulated else hardware.memory_mib())
     played, missing = await journey(rows, grouped, concurrency, rounds, options.time_limit_s)
     if not played:
         why = " ".join(dict.fromkeys(missing.values()))

@@ -29,9 +29,9 @@ from msgspec import Struct, convert
 from msgspec.structs import replace
 
 from gateway.config.settings import EngineSettings
-from gateway.engines import gpu
+from gateway.engines.vllm import hardware
 from gateway.engines.vllm.arguments import gpus_used
-from gateway.engines.vllm.devices import spelled
+from gateway.engines.vllm.options import spelled
 from loadtest.driving.driver import Driven, Driver, bottleneck
 from loadtest.options import Say
 from loadtest.results import LoadtestError
@@ -162,18 +162,18 @@ def counters(address: Address) -> Sequence[str]:
     return _VLLM if isinstance(address, OpenAiServer) else _BASELINE if isinstance(address, Http) else _GATEWAY
 
 
-def engine_gpus(settings: Mapping[str, Any]) -> list[gpu.Gpu]:
+def engine_gpus(settings: Mapping[str, Any]) -> list[hardware.Gpu]:
     """The GPUs that the engines of a gateway with these settings use, each once.
 
     Where that is not known, as of a gateway that runs elsewhere, the first that there is. It takes
     milliseconds, so not in an event loop.
     """
-    used: dict[int, gpu.Gpu] = {}
+    used: dict[int, hardware.Gpu] = {}
     for engine in settings.get("engines") or [settings.get("engine", {})]:
         if engine.get("kind") in ("simulated", "remote"):
             continue
         device = engine.get("device")
-        able = gpu.gpus(None if device is None else spelled(device))
+        able = hardware.gpus(None if device is None else spelled(device))
         count = gpus_used(convert({"extra": engine.get("extra", {})}, EngineSettings))
         used |= {each.index: each for each in able[:count]}
     return [used[index] for index in sorted(used)]
@@ -185,7 +185,7 @@ async def sampling(
     metrics_url: str | None,
     counters: Sequence[str] = _GATEWAY,
     *,
-    gpus: Sequence[gpu.Gpu] = (),
+    gpus: Sequence[hardware.Gpu] = (),
     hz: float = 10.0,
 ) -> AsyncIterator[list[Sample]]:
     """The list grows by `hz` samples a second until the block ends; `at_s` is the machine's monotonic clock.
@@ -215,7 +215,7 @@ class _Sampler:
     accounts: Accounts
     metrics_url: str | None
     fields: Mapping[str, str]
-    gpus: Sequence[gpu.Gpu]
+    gpus: Sequence[hardware.Gpu]
     period_s: float
     samples: list[Sample] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)

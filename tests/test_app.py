@@ -13,8 +13,7 @@ from prometheus_client import REGISTRY
 from gateway.config import LaneSettings, Settings
 from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
-from gateway.engines.pool.lane import Lane
-from gateway.engines.pool.pool import Pool
+from gateway.engines.pool import Lane, Pool
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.supervisor import Supervisor
 from gateway.protocol.messages import (

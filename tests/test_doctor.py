@@ -14,7 +14,6 @@ from gateway.config import AuthSettings, EngineSettings, Settings, StoreSettings
 from gateway.doctor import Finding, examine
 from gateway.domain.webhooks import Webhook
 from gateway.engine import hosted, kept_hosts
-from gateway.engines import gpu
 from gateway.engines.host import kept as kept_module
 from gateway.engines.simulated import Script
 from gateway.engines.vllm import hardware
@@ -24,7 +23,7 @@ from loadtest.systems.server import free_port
 from tests.administration import Operator
 from tests.certificates import certificate
 from tests.engines.host.test_kept import Impatient
-from tests.engines.nvml import Device, installed
+from tests.engines.vllm.nvml import Device, installed
 from tests.redis_server import shared_server
 from tests.workers.gateways import taken_port
 
@@ -201,7 +200,7 @@ async def test_the_build_for_gpus_where_there_is_none(
     monkeypatch: pytest.MonkeyPatch, version: str, state: str
 ) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: False)
-    monkeypatch.setattr(gpu, "_answers", lambda: False)
+    monkeypatch.setattr(hardware, "_answers", lambda: False)
     monkeypatch.setattr(doctor, "_is_installed", lambda name: name == "vllm")
     monkeypatch.setattr("importlib.metadata.version", lambda _: version)
     finding = await found("engine", settings(engine=EngineSettings()))
@@ -210,7 +209,7 @@ async def test_the_build_for_gpus_where_there_is_none(
 
 async def test_a_machine_without_a_gpu_uses_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: False)
-    monkeypatch.setattr(gpu, "_answers", lambda: False)
+    monkeypatch.setattr(hardware, "_answers", lambda: False)
     given = settings(engine=EngineSettings())
     assert (await found("driver", given)).state == "ok"
     state, _, said = await found("gpu", given)
@@ -232,7 +231,7 @@ async def test_a_gpu_with_room_and_one_without(monkeypatch: pytest.MonkeyPatch) 
 
 async def test_a_driver_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: True)
-    monkeypatch.setattr(gpu, "_answers", lambda: False)
+    monkeypatch.setattr(hardware, "_answers", lambda: False)
     state, _, said = await found("driver", settings(engine=EngineSettings()))
     assert (state, "--gpus all" in said) == ("problem", True)
 

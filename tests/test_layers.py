@@ -122,7 +122,7 @@ HEAVY = {
     "transformers": {"engines.remote"},
     "tokenizers": {"engines.remote"},
     "aiohttp": {"engines.remote", "webhooks.sender"},
-    "huggingface_hub": {"engines.vllm.hub"},
+    "huggingface_hub": {"engines.vllm.plan"},
     "redis": {"stores.redis"},
     "hiredis": {"stores.redis"},
     "uvicorn": {
@@ -141,7 +141,7 @@ HEAVY = {
     "websockets": {"client", "conformance", "server.guard.websocket"},
     "prometheus_client": {"metrics"},
     "psutil": {"engines.host.processes", "engines.vllm.hardware"},
-    "pynvml": {"engines.gpu"},
+    "pynvml": {"engines.vllm.hardware"},
     "opentelemetry": {"tracing.otlp"},
 }
 # Imported where it is needed, so that everything else starts without it.
@@ -202,7 +202,7 @@ def room(module: str) -> str:
 
 
 def folder(module: str) -> str:
-    """`engines.vllm.load` → `engines.vllm`; a module beside folders stands for itself."""
+    """`engines.vllm.plan` → `engines.vllm`; a module beside folders stands for itself."""
     return module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0] or module
 
 

@@ -11,7 +11,7 @@ from gateway import metrics
 from gateway.app import Gateway
 from gateway.config import Settings
 from gateway.engines.simulated import SimulatedEngine
-from gateway.engines.vllm.load import EngineLoad
+from gateway.engines.vllm.completions import EngineLoad
 
 
 def families(page: bytes) -> set[str]:

@@ -67,7 +67,7 @@ class VllmServer:
 
     def signal_engine(self, number: int) -> None:
         """Signal the process that has the model, and leave alone the one that answers."""
-        own = processes.of(self._server.pid)
+        own = processes.with_pids(self._server.pid)
         for process in processes.descendants(own) - own:
             os.kill(process.pid, number)
 

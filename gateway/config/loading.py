@@ -25,7 +25,7 @@ from gateway.config.validation import check_types, check_values
 from gateway.domain.errors import InvalidValue, StartupError
 from gateway.domain.pairs import PairPattern
 from gateway.domain.roles import NAME
-from gateway.engines.vllm.devices import spelled
+from gateway.engines.vllm.options import spelled
 
 _Engine = TypeVar("_Engine", bound=EngineSettings)
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -20,7 +18,6 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import (
     EngineCapacity,
-    EngineHealth,
     EngineProfile,
     EngineState,
     FinishReason,
@@ -29,9 +26,7 @@ from gateway.domain.engine import (
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, StartupError
-from gateway.domain.ports import Engine
-from gateway.engines.in_flight import Generations
-from gateway.engines.lifecycle import Lifecycle
+from gateway.engines.lifecycle import Adapter
 
 
 class Rule(Struct, frozen=True):
@@ -80,40 +75,26 @@ class Script(Struct, frozen=True):
 _NO_RULE = Rule(match="")
 
 
-class SimulatedEngine:
-    """Engine port that follows a script.
-
-    crashed: how often each rule has killed an engine, shared by the engines of one factory.
-    """
+class SimulatedEngine(Adapter):
+    """Engine port that follows a script. crashed: how often each rule has killed an engine of its factory."""
 
     def __init__(self, script: Script | None = None, crashed: Counter[Rule] | None = None) -> None:
+        super().__init__()
         self._script = script or Script()
         self._crashed = Counter() if crashed is None else crashed
         self._slots = asyncio.Semaphore(self._script.max_running)
-        self._life = Lifecycle()
-        self._generations = Generations()
         self._waiting = 0
         self._running = 0
-        self._begin: Callable[[], Awaitable[None]] | None = None
-
-    def divide(
-        self, count: int, _at: Path, begin: Callable[[list[Callable[[], Engine]]], Awaitable[None]]
-    ) -> None:
-        """See `Divisible`."""
-        self._begin = lambda: begin([partial(SimulatedEngine, self._script)] * count)
 
     async def start(self) -> None:
-        self._life.become(EngineState.STARTING, "the simulated engine is loading")
-        if self._begin is not None:
-            await self._begin()
+        self._say("the simulated engine is loading")
         await asyncio.sleep(self._script.load_s)
         if self._life.state is not EngineState.STARTING:
             raise StartupError(f"The simulated engine was not started: {self._life.health.reason}.")
         self._life.become(EngineState.READY)
 
     async def stop(self) -> None:
-        self._life.become(EngineState.STOPPED, "the engine was stopped")
-        self._generations.end("The engine was stopped.")
+        self._end_as_stopped()
 
     def fail(self, reason: str) -> None:
         """Let the engine die, for fault tests."""
@@ -164,9 +145,6 @@ class SimulatedEngine:
             self._crashed[rule] += 1
             self.fail("the script says that this text kills it")
             self._life.check(retry_after_ms=1_000)
-
-    def health(self) -> EngineHealth:
-        return self._life.health
 
     def capacity(self) -> EngineCapacity:
         return EngineCapacity(self._script.max_running, self._running, self._waiting)

@@ -26,10 +26,9 @@ from gateway.domain.engine import (
     TokenEvent,
     TranslationRequest,
 )
-from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
+from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.domain.ports import Engine
-from gateway.engines.in_flight import Generations
-from gateway.engines.lifecycle import Lifecycle
+from gateway.engines.lifecycle import Adapter, Generations, Lifecycle, unavailable
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +58,7 @@ class RestartPolicy(Struct, frozen=True, kw_only=True):
     restart_backoff_max_s: float
 
 
-class Supervisor:
+class Supervisor(Adapter):
     """Engine port over one engine after another.
 
     build: makes an engine that is not started.
@@ -78,6 +77,8 @@ class Supervisor:
         on_change: Callable[[EngineHealth], None] = lambda _: None,
         activity: Callable[[], tuple[bool, int]] | None = None,
     ) -> None:
+        self.on_change = on_change
+        super().__init__(Lifecycle(tried_again=True, on_change=lambda health: self.on_change(health)))
         self._build = build
         self._activity = activity or self._own_activity
         self._policy = policy
@@ -86,11 +87,7 @@ class Supervisor:
         self._start_failures = metrics.ENGINE_START_FAILURES.labels(name)
         self._restart_s = metrics.ENGINE_RESTART_S.labels(name)
         self._engine: Engine | None = None
-        self.on_change = on_change
-        self._life = Lifecycle(tried_again=True, on_change=lambda health: self.on_change(health))
-        self._profile: EngineProfile | None = None
         self._max_running = 0
-        self._generations = Generations()
         self._dead = asyncio.Event()
         self._failures = 0
         self._ready_s = self._start_limit_s = 0.0
@@ -119,8 +116,7 @@ class Supervisor:
         self._watching = asyncio.create_task(self._watch(), name="engine supervisor")
 
     async def stop(self) -> None:
-        self._life.become(EngineState.STOPPED, "the engine was stopped")
-        self._generations.end("The engine was stopped.")
+        self._end_as_stopped()
         if (watching := self._watching) is not None:
             self._watching = None
             watching.cancel()
@@ -133,7 +129,6 @@ class Supervisor:
         return self._life.state is EngineState.STOPPED
 
     def _serve(self, engine: Engine) -> None:
-        """Use an engine that has started."""
         self._profile = engine.profile()
         self._max_running = engine.capacity().max_running
         self._generations = Generations()
@@ -188,7 +183,6 @@ class Supervisor:
         self._generations.end("The engine died; it is being started again.")
 
     def _failed(self, sentence: str) -> None:
-        """Count one more failure in a row, and set the health."""
         self._failures += 1
         if self._failures > self._policy.max_restarts:
             sentence = (
@@ -242,7 +236,8 @@ class Supervisor:
     # ------------------------------------------------------------ generations
 
     async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
-        self._check()
+        if (health := self.health()).state is not EngineState.READY:
+            raise unavailable(health)
         assert self._engine is not None  # noqa: S101 -- ready
         generations = self._generations
         generation = generations.open()
@@ -261,16 +256,6 @@ class Supervisor:
             raise
         finally:
             generation.close()
-
-    def _check(self) -> None:
-        health = self.health()
-        match health.state:
-            case EngineState.READY:
-                return
-            case EngineState.RESTARTING:
-                raise EngineRestarting(health.reason, retry_after_ms=5_000)
-            case _:
-                raise EngineUnavailable(f"The engine is not ready: {health.reason}", retry_after_ms=2_000)
 
     # ------------------------------------------------------------ state
 
@@ -291,11 +276,9 @@ class Supervisor:
         return EngineCapacity(self._max_running, 0, 0)
 
     def profile(self) -> EngineProfile:
-        if self._profile is not None:
-            return self._profile
-        if self._engine is not None:
+        if self._profile is None and self._engine is not None:
             return self._engine.profile()
-        raise self._life.unavailable()
+        return super().profile()
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
         return b"" if self._engine is None else await self._engine.metrics(names)

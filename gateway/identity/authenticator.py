@@ -35,10 +35,7 @@ _API_KEY_SUBJECT = "api-key:"
 
 
 class Keys:
-    """The gateway's authenticator: `Authenticator` and `Issuer` in `domain.ports`.
-
-    Raises `StartupError` if the key file cannot be used.
-    """
+    """`Authenticator` and `Issuer` of `domain.ports`. Raises `StartupError` if the key file cannot be used."""
 
     required = True
 
@@ -84,11 +81,9 @@ class Keys:
 
     @property
     def has_operators(self) -> bool:
-        """Whether there is an operator's key."""
         return bool(self._file.admin)
 
     def quota(self, tenant: str) -> Quota:
-        """What a tenant may use."""
         return self._file.quota(tenant)
 
     def _api_key(self, presented: str) -> Grant:
@@ -190,7 +185,7 @@ def issue(
     )
     for_whom = _invites(audience) if invite else audience
     try:
-        return Issued(sign(Claims.of(grant, issuer=key.issuer, audience=for_whom), key), grant)
+        return Issued(sign(Claims.of_grant(grant, issuer=key.issuer, audience=for_whom), key), grant)
     except ValueError as error:
         raise InvalidValue(f"No token may say this: {error}.") from None
 

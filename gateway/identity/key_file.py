@@ -91,19 +91,15 @@ class KeyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 raise ValueError(f"two keys have the same {what}")
 
     def quota(self, tenant: str) -> Quota:
-        """What a tenant may use."""
         return self.quotas.get(tenant) or self.quotas.get("*") or NO_QUOTA
 
     def records(self, tenant: str) -> bool:
-        """Whether a tenant's meetings may be recorded."""
         return self.unrecorded is UNSET or not {tenant, "*"}.intersection(self.unrecorded)
 
     def api_key(self, presented: str) -> ApiKey | None:
-        """The API key that was presented, if it is one of these."""
         return _matching(self.api, presented)
 
     def admin_key(self, presented: str) -> AdminKey | None:
-        """The operator's key that was presented, if it is one of these."""
         return _matching(self.admin, presented)
 
 
@@ -182,7 +178,7 @@ def save(path: Path, keys: KeyFile) -> None:
 
 
 def _open_to_the_same(name: str, found: os.stat_result) -> None:
-    """Whoever could read the file still can, such as the gateway's user and a group, and nobody else."""
+    """Give the new file the owner and the group of the old one, and let no others read it."""
     with contextlib.suppress(PermissionError):
         os.chown(name, -1, found.st_gid)
         # Not before it is the same group.

@@ -60,8 +60,6 @@ class Key(Struct, frozen=True):
 
 
 class Allowed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The claim `gw`."""
-
     tenant: _Name = "default"
     meeting: _Name | None = None
     roles: frozenset[Role] = frozenset()
@@ -90,7 +88,7 @@ class Claims(Struct, frozen=True, kw_only=True):
     nbf: _Time | UnsetType = UNSET
 
     @classmethod
-    def of(cls, grant: Grant, *, issuer: str, audience: str) -> Claims:
+    def of_grant(cls, grant: Grant, *, issuer: str, audience: str) -> Claims:
         """What a token says that allows this. Its times must be set. Raises `ValueError` for what none may say."""
         claims = cls(
             iss=issuer,
@@ -116,7 +114,6 @@ class Claims(Struct, frozen=True, kw_only=True):
         return _decoded(claims)
 
     def grant(self) -> Grant:
-        """What it allows."""
         gw = self.gw
         return Grant(
             tenant=gw.tenant,

@@ -103,17 +103,17 @@ class OpenText:
         # The last one may go on behind what was looked at.
         return parts[:-1] if len(parts) > 1 and len(self.rest) > at_once else parts
 
-    def take(self, segment: str) -> None:
+    def take_segment(self, segment: str) -> None:
         """A segment with which the rest begins was accepted."""
         self.taken += 1
         self._at += len(segment)
         self._agreed = max(0, self._agreed - len(segment))
 
-    def take_as(self, accepted: str) -> None:
+    def take_accepted(self, accepted: str) -> None:
         """The next segment was accepted before, perhaps with other words than the rest begins with."""
         rest = self.rest
         at = _located(accepted, "", rest)
-        self.take(rest if at is None else rest[:at])
+        self.take_segment(rest if at is None else rest[:at])
 
     def _window(self) -> str:
         """The characters of the rest that decide where its first segment ends."""

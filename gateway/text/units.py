@@ -55,7 +55,7 @@ class Units:
         self._text = ""
         self._units: list[str] = []
 
-    def of(self, text: str) -> list[str]:
+    def divide(self, text: str) -> list[str]:
         """As `units`; not to be changed."""
         known = same_chars(self._text, text) - self._reach
         begin = kept = 0

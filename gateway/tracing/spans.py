@@ -90,12 +90,10 @@ def trace_with(tracer: Tracer | None) -> None:
 
 
 def tracer() -> Tracer | None:
-    """Who records them."""
     return _tracer
 
 
 def is_on() -> bool:
-    """Whether spans are recorded."""
     return _tracer is not None
 
 

@@ -49,7 +49,6 @@ def begin(parent: str, **fields: Value) -> Span:
 
 
 def event(traceparent: str, name: str, **fields: Value) -> None:
-    """Something happened to an utterance."""
     if (found := _open.get(traceparent)) is not None:
         found.span.event(name, **fields)
 

@@ -54,7 +54,7 @@ class Heard:
         if self._newest != (source, lang):
             if (in_lang := self._units.get(lang)) is None:
                 in_lang = self._units[lang] = Units(lang)
-            self._count = sum([SPOKEN.search(unit) is not None for unit in in_lang.of(source)])
+            self._count = sum([SPOKEN.search(unit) is not None for unit in in_lang.divide(source)])
             self._newest = (source, lang)
         return self._count
 
@@ -94,7 +94,7 @@ class CommitPolicy:
         # Source units heard, and the hypothesis.
         self._hypotheses: deque[tuple[int, list[str]]] = deque(maxlen=_KEPT)
 
-    def take(self, source: str, hypothesis: str) -> None:
+    def take_hypothesis(self, source: str, hypothesis: str) -> None:
         """The translation of the newest revision, whose text is `source`.
 
         One that does not go on from the committed text changes nothing: the source was revised behind it, and what
@@ -103,7 +103,7 @@ class CommitPolicy:
         if not hypothesis.startswith(self.committed):
             return
         heard = self._heard.count(source, self._source)
-        pieces = self._units.of(hypothesis)
+        pieces = self._units.divide(hypothesis)
         before = self._hypotheses[-1][1] if self._hypotheses else []
         shown, visible = self.committed + self.tentative, _shared(pieces, before)
         shared = visible

@@ -41,9 +41,8 @@ from gateway.domain.session_store import Fence
 from gateway.meeting.live_view import LiveTranslation
 from gateway.meeting.room import Room
 from gateway.translation.commit_policy import FINAL_TOLERANCE
-from gateway.translation.pacing import Throttle
 from gateway.translation.partials import Partials
-from gateway.translation.scheduling.scheduler import Scheduler
+from gateway.translation.scheduling.scheduler import Scheduler, Throttle
 from gateway.translation.scheduling.ticket import CATCHING_UP, FINAL, Ticket, request_id
 
 _log = logging.getLogger(__name__)
@@ -82,7 +81,6 @@ class _Promise:
 
     @property
     def waits(self) -> bool:
-        """Whether its translation may begin."""
         return self.owed and self.ticket is None and not self.accepting
 
 
@@ -185,7 +183,6 @@ class Finals:
         room.other_gateways.tell_cancelled(key)
 
     def cancel_here(self, room: Room, key: UtteranceKey) -> None:
-        """As `cancel`, at this gateway."""
         cancelled = Cancelled("The utterance was cancelled.")
         promised = list(self._promised(room, key).values())
         for promise in promised:
@@ -217,10 +214,7 @@ class Finals:
         return {lang for lang, promise in self._promised(room, key).items() if promise.ticket is not None}
 
     def _waiting(self, room: Room) -> list[list[_Promise]]:
-        """Those of one accepted utterance together, in the order of acceptance.
-
-        A log that was begun again may have the same id once more, with another text.
-        """
+        """Promises by accepted utterance, in the order of acceptance: after a new log an id may be there twice."""
         waiting: dict[int, list[_Promise]] = {}
         for by_lang in self._promises.get(room, {}).values():
             for promise in by_lang.values():

@@ -6,8 +6,8 @@ Must not know: sockets, which engine it is, who reads, what may be shown of a hy
 
 Everything here is best effort: a revision that finds no room is dropped without a word, because the next one says
 more. How many revisions are translated follows from how busy the engine is: while a translation waits for its
-turn, newer revisions take the place of the older one. An idle engine is not asked more often than somebody who
-reads can follow, and the gateway's own process not more often than it has time for.
+turn, newer revisions take the place of the older one. An idle engine is not asked more often than a reader
+can follow, and the gateway's own process not more often than it has time for.
 """
 
 from __future__ import annotations
@@ -108,7 +108,6 @@ class OpenUtterance:
     captioned: bool = False
 
     def go_on(self) -> None:
-        """It is not withdrawn for now."""
         if self.end is not None:
             self.end.cancel()
             self.end = None
@@ -241,19 +240,19 @@ class Partials:
 
     def withdraw_later(self, room: Room, key: UtteranceKey, wait_s: float) -> None:
         """Its final was refused for the moment: unless it goes on within `wait_s`, it goes from every screen."""
-        if (spoken := self._of(room, key[0]).get(key[1])) is not None:
+        if (spoken := self._spoken_by(room, key[0]).get(key[1])) is not None:
             spoken.go_on()
             spoken.end = asyncio.get_running_loop().call_later(wait_s, self.withdraw, room, key)
 
     def speaker_away(self, room: Room, participant: str) -> None:
         """A speaker has lost the connection: what is being said is not translated further."""
-        for utterance, spoken in list(self._of(room, participant).items()):
+        for utterance, spoken in list(self._spoken_by(room, participant).items()):
             if spoken.captioned:
                 self._close(room, (participant, utterance), spoken)
 
     def speaker_left(self, room: Room, participant: str, *, for_good: bool) -> None:
         """A speaker will not come back here. for_good: nor to another gateway."""
-        for utterance in list(self._of(room, participant)):
+        for utterance in list(self._spoken_by(room, participant)):
             key = (participant, utterance)
             if for_good:  # not all are told who leaves
                 self.withdraw(room, key)
@@ -265,24 +264,23 @@ class Partials:
 
     def draft(self, room: Room, key: UtteranceKey, lang: str) -> tuple[str, str]:
         """What readers were shown for good of an utterance, and a guess at what follows; empty if nothing was."""
-        translation = self._of(room, key[0]).get(key[1], _NOTHING).translations.get(lang)
+        translation = self._spoken_by(room, key[0]).get(key[1], _NOTHING).translations.get(lang)
         if translation is None:
             return room.live.committed(key, lang), ""  # of another gateway
         return translation.policy.committed, translation.policy.draft
 
     def died_on(self, room: Room, key: UtteranceKey) -> str | None:
         """The lane that a translation of it may have killed."""
-        spoken = self._of(room, key[0]).get(key[1], _NOTHING)
+        spoken = self._spoken_by(room, key[0]).get(key[1], _NOTHING)
         return next((each.died_on for each in spoken.translations.values() if each.died_on is not None), None)
 
     def stop(self, room: Room, key: UtteranceKey) -> None:
         """Nothing more of it is translated or shown until another revision comes."""
-        self._stop_all(self._of(room, key[0]).get(key[1], _NOTHING))
+        self._stop_all(self._spoken_by(room, key[0]).get(key[1], _NOTHING))
 
     def said(self, room: Room, utterance: Utterance) -> None:
-        """It is final."""
         if utterance.traceparent:
-            spoken = self._of(room, utterance.participant).get(utterance.id, _NOTHING)
+            spoken = self._spoken_by(room, utterance.participant).get(utterance.id, _NOTHING)
             for translation in spoken.translations.values():
                 if translation.trace is not None:
                     about = {"source": utterance.lang, "target": translation.lang}
@@ -304,7 +302,7 @@ class Partials:
 
     # ------------------------------------------------------------ open utterances
 
-    def _of(self, room: Room, participant: str) -> dict[str, OpenUtterance]:
+    def _spoken_by(self, room: Room, participant: str) -> dict[str, OpenUtterance]:
         return self._open.get(room, {}).get(participant, {})
 
     def _revised(self, room: Room, utterance: Utterance) -> OpenUtterance:
@@ -325,7 +323,7 @@ class Partials:
         self.stop(room, key)
         room.end_caption(key)
         participant = key[0]
-        closed = [name for name, other in self._of(room, participant).items() if other.closed]
+        closed = [name for name, other in self._spoken_by(room, participant).items() if other.closed]
         if len(closed) > _MOST_CLOSED:
             self.withdraw(room, (participant, closed[0]))
 
@@ -453,7 +451,7 @@ class Partials:
         rejected = generated.rejected or generated.truncated
         translation.rejections += generated.rejected
         if not rejected:
-            policy.take(said.text, generated.text)
+            policy.take_hypothesis(said.text, generated.text)
         room.show_partial(translation.revision, translation.lang, policy.committed, policy.tentative)
         return "rejected" if rejected else "translated"
 
@@ -464,7 +462,7 @@ class Partials:
             translation.pending = not translation.stopped
             return "preempted"
         if ticket.crashes or isinstance(error, EngineUnavailable):
-            translation.broken, translation.died_on = True, ticket.kept_to
+            translation.broken, translation.died_on = True, ticket.bound_to
             return "failed"
         return "superseded" if translation.pending or translation.stopped else "failed"
 
@@ -508,7 +506,6 @@ class LiveBudget(Generic[_Name]):
         return self._bytes
 
     def use(self, account: str, name: _Name, size: int) -> None:
-        """`name` takes `size` bytes now, for which `account` is charged."""
         if self._accounts.get(name) != account:
             self.release(name)
             self._accounts[name] = account

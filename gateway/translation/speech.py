@@ -36,8 +36,6 @@ _AT_ONCE = 4
 
 @dataclass(eq=False)
 class _Open:
-    """An utterance that is not closed."""
-
     text: OpenText
     # Where the last segment that was accepted ends in the speaker's audio.
     end_ms: int | None = None
@@ -155,7 +153,6 @@ class Speech:
         return spoken is not None and spoken.text.taken > 0
 
     def speaker_away(self, room: Room, participant: str) -> None:
-        """A speaker has lost the connection."""
         self._partials.speaker_away(room, participant)
 
     def speaker_left(self, room: Room, participant: str, *, for_good: bool) -> None:
@@ -185,11 +182,11 @@ class Speech:
             if logged is None or not (logged.continues or spoken.text.taken):
                 raise
             accepted = await self._finals.accept(room, logged, fence)
-            spoken.text.take_as(logged.text)
+            spoken.text.take_accepted(logged.text)
             spoken.end_ms = logged.end_ms
             if not logged.continues:
                 # It is closed, and so no more of it is said.
-                spoken.text.take(spoken.text.rest)
+                spoken.text.take_segment(spoken.text.rest)
                 return accepted
             return None
         if accepted.known and continues:
@@ -198,12 +195,11 @@ class Speech:
                 raise UtteranceFinished(
                     "This utterance is final already, with another text; use a new id.", field="id"
                 )
-        spoken.text.take(segment)
+        spoken.text.take_segment(segment)
         spoken.end_ms = utterance.end_ms
         return accepted
 
     def _segment(self, spoken: _Open, whole: Utterance, text: str, *, continues: bool) -> Utterance:
-        """The next segment of an utterance."""
         rest = self._rest(spoken, whole)
         end_ms = rest.end_ms
         if rest.start_ms is not None and end_ms is not None and continues:
@@ -289,10 +285,10 @@ class Speech:
         spoken.text.revise(text)
         found = regex.search(r"\s*".join(regex.escape(each.text) for each in held), text)
         if segment_number(held[0].id) > 1 and found is not None:
-            spoken.text.take(text[: found.end()])
+            spoken.text.take_segment(text[: found.end()])
         else:
             for each in held:
-                spoken.text.take_as(each.text)
+                spoken.text.take_accepted(each.text)
         spoken.text.taken, spoken.end_ms = segment_number(held[-1].id), held[-1].end_ms
 
     def _taken(self, room: Room, key: UtteranceKey) -> int:

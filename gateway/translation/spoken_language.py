@@ -115,7 +115,6 @@ class SpokenLanguages:
         self._remember(id, _Guess(lang, 0, is_final=True))
 
     def forget(self, id: str) -> None:
-        """It will not be finished."""
         self._guesses.pop(id, None)
 
     def _best(self, ranked: Ranked, languages: Sequence[str]) -> tuple[str, bool]:

@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from gateway import metrics
 from gateway.domain.errors import LogUnavailable, StartupError
 from gateway.domain.webhooks import Delivery, Event, Settled, Webhook, WebhookOutbox
-from gateway.webhooks import message
-from gateway.webhooks.sender import Answer, Sender
+from gateway.webhooks.sender import PING, Answer, Sender, body, headers, read_secrets
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +48,7 @@ class Deliveries:
         self.webhooks = {each.name: each for each in webhooks}
         self._outbox = outbox
         for each in webhooks:
-            message.read_secrets(each.secret_file)
+            read_secrets(each.secret_file)
             for outcome in ("delivered", "failed", "given_up", "dropped"):
                 metrics.WEBHOOK_DELIVERIES.labels(each.name, outcome)
         self._sender = sender or (Sender() if webhooks else None)
@@ -112,12 +111,11 @@ class Deliveries:
     async def _post(self, webhook: Webhook, event: Event) -> Answer:
         try:
             sender = self._sender = self._sender or Sender()
-            keys = message.read_secrets(webhook.secret_file)
+            keys = read_secrets(webhook.secret_file)
         except StartupError as error:
             return Answer(0, error.message)
-        body = message.body(event)
-        headers = message.headers(keys, event.id, int(time.time()), body)
-        return await sender.post(webhook.url, body, headers)
+        sent = body(event)
+        return await sender.post(webhook.url, sent, headers(keys, event.id, int(time.time()), sent))
 
     def _settled(self, webhook: Webhook, delivery: Delivery, answer: Answer) -> Settled:
         name, count = webhook.name, metrics.WEBHOOK_DELIVERIES
@@ -151,7 +149,7 @@ class Deliveries:
         The status of HTTP, 0 without an answer, and a sentence. Raises `LogUnavailable`.
         """
         now_ms = round(time.time() * 1_000)
-        answer = await self._post(webhook, Event(f"evt_{secrets.token_hex(12)}", message.PING, "", now_ms, 0))
+        answer = await self._post(webhook, Event(f"evt_{secrets.token_hex(12)}", PING, "", now_ms, 0))
         if 200 <= answer.status < 300:
             self._paused_until.pop(webhook.name, None)
             await self._outbox.resume(webhook)

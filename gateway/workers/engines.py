@@ -19,8 +19,7 @@ from gateway.domain.ports import Engine
 from gateway.engine import engine_builder, hosted, lane_changes, pool_lane, show_engines
 from gateway.engines.host.kept import KeptHosts
 from gateway.engines.host.proxy import HostedEngine
-from gateway.engines.pool.lane import Lane
-from gateway.engines.pool.pool import Pool
+from gateway.engines.pool import Lane, Pool
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.workers.messages import EngineIs
 

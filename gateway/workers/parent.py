@@ -20,7 +20,7 @@ from gateway.config import Settings
 from gateway.domain.errors import StartupError
 from gateway.engines.host.kept import KeptHosts
 from gateway.engines.host.messages import GetMetrics, Metrics
-from gateway.engines.pool.pool import Pool
+from gateway.engines.pool import Pool
 from gateway.exposition import merged
 from gateway.server.http.admin import own_metrics
 from gateway.server.http.readiness import Whole

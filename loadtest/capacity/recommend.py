@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import asdict, replace
 
-from gateway.engines import gpu
+from gateway.engines.vllm import hardware
 from loadtest import options as common
 from loadtest.capacity.curve import (
     HEADROOM,
@@ -458,7 +458,7 @@ def _add_recommend(parser: argparse.ArgumentParser) -> None:
 
 async def _recommend(options: argparse.Namespace, say: Say) -> Results:
     settings = _settings(options)
-    on_gpu = settings.get("engine", {}).get("kind") != "simulated" and gpu.memory_mib() is not None
+    on_gpu = settings.get("engine", {}).get("kind") != "simulated" and hardware.memory_mib() is not None
     plan = _plan(options, common.model_name(settings), resolution=0.03)
     own: dict[str, Any] = {
         "settings": settings,

@@ -16,7 +16,6 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from gateway.engines import gpu
 from gateway.engines.vllm import hardware
 from gateway.sessions.rules import CONTEXT_UTTERANCES
 from loadtest import options as common
@@ -336,7 +335,7 @@ def _plan(options: argparse.Namespace) -> PeersPlan:
         peers += variants(options.variants, settings)
     if len(peers) == 1:
         raise LoadtestError("The gateway has nothing to be compared with: name more peers, or variants.")
-    memory_mib = gpu.memory_mib()
+    memory_mib = hardware.memory_mib()
     if memory_mib is None and hardware.gpu_present() and not simulated:
         raise LoadtestError("NVIDIA's management library does not tell how much memory the GPU has.")
     peers = shared(peers, memory_mib)

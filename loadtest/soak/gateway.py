@@ -124,8 +124,9 @@ class ServedGateway:
         """The hosts of engines that run."""
         if self._server is not None and self._server.running:
             below = processes.below(self._server.pid)
-            self._hosts |= engine_processes.of(*(pid for pid in below if _HOST.search(processes.command(pid))))
-        self._hosts = frozenset(host for host in self._hosts if engine_processes.run([host]))
+            hosts = [pid for pid in below if _HOST.search(processes.command(pid))]
+            self._hosts |= engine_processes.with_pids(*hosts)
+        self._hosts = frozenset(host for host in self._hosts if engine_processes.any_runs([host]))
         return self._hosts
 
     def signal_engine(self, number: signal.Signals) -> bool:

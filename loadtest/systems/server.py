@@ -195,14 +195,16 @@ class Server:
         if self._process is None:
             return
         # A process with a session of its own is found only while its parents live.
-        family = engine_processes.descendants(engine_processes.of(self.pid)) if self.running else frozenset()
+        family = (
+            engine_processes.descendants(engine_processes.with_pids(self.pid)) if self.running else frozenset()
+        )
         try:
             with suppress(LoadtestError):  # killed
                 await self.stop()
         finally:
             # The thread goes on when its caller is interrupted a second time. What the processes held, the
             # memory of a GPU above all, is free for the next server.
-            family |= engine_processes.of(*processes.in_session(self.pid))
+            family |= engine_processes.with_pids(*processes.in_session(self.pid))
             await asyncio.to_thread(engine_processes.kill, family, _KILL_S)
 
     def last_words(self) -> str:

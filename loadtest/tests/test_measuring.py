@@ -59,7 +59,7 @@ from loadtest.trial.values import (
     WebSocketGateway,
 )
 from tests.clocks import swiftly
-from tests.engines.nvml import Device, installed
+from tests.engines.vllm.nvml import Device, installed
 
 
 def line(due_s: float, *partials: tuple[float, str], targets: tuple[str, ...] = ("de",)) -> Line:

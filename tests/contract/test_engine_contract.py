@@ -28,10 +28,8 @@ from gateway.engines.host import processes, proxy
 from gateway.engines.host.processes import Process
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.host.shared import SharedEngine
-from gateway.engines.pool.lane import Lane
-from gateway.engines.pool.pool import Pool
-from gateway.engines.remote.engine import RemoteEngine
-from gateway.engines.remote.options import RemoteOptions
+from gateway.engines.pool import Lane, Pool
+from gateway.engines.remote.engine import RemoteEngine, RemoteOptions
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.engines.vllm.engine import VllmEngine

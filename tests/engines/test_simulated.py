@@ -43,13 +43,13 @@ async def test_a_prefix_may_end_within_a_word() -> None:
     assert await texts(prefix="[de] one tw", draft="elve") == ["[de] one tw", "o", " three", " four"]
 
 
-async def test_behind_a_strange_prefix_it_goes_on_with_as_many_words_less() -> None:
+async def test_strange_prefix_replaces_as_many_words() -> None:
     assert await texts(prefix="eins zwei drei") == ["eins zwei drei", " three", " four"]
     assert await texts(prefix="eins zwei drei vier fünf sechs ") == ["eins zwei drei vier fünf sechs "]
 
 
 @pytest.mark.parametrize("prefix", ["[de] eins", "eins"])
-async def test_with_a_tolerance_a_strange_prefix_is_dropped_or_rejected(prefix: str) -> None:
+async def test_strange_prefix_is_dropped_or_rejected(prefix: str) -> None:
     assert "".join(await texts(prefix=prefix, tolerance=9.0)) == f"[de] {TEXT}"
     (only,) = await events(prefix=prefix, tolerance=9.0, final=False)
     assert (only.text, only.finish) == ("", FinishReason.REJECTED)
@@ -57,7 +57,7 @@ async def test_with_a_tolerance_a_strange_prefix_is_dropped_or_rejected(prefix: 
 
 
 @pytest.mark.parametrize("proposed", [{}, {"prefix": "[de] one"}, {"draft": "[de] one two"}])
-async def test_a_fault_comes_after_as_many_words_however_they_were_given(proposed: dict[str, str]) -> None:
+async def test_fault_counts_reused_words_too(proposed: dict[str, str]) -> None:
     engine = SimulatedEngine(Script(first_token_s=0, token_s=0, rules=(Rule("two", fail_after=4),)))
     await engine.start()
     given: list[TokenEvent] = []

@@ -1,10 +1,11 @@
-"""An engine that dies or hangs is replaced, and whoever waited for it learns that at once."""
+"""An engine that dies or hangs is replaced, and what waited for it learns that at once."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -15,8 +16,7 @@ from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavaila
 from gateway.engines import supervisor
 from gateway.engines.simulated import Rule, Script, SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
-from gateway.translation.pacing import Throttle
-from gateway.translation.scheduling.scheduler import Scheduler
+from gateway.translation.scheduling.scheduler import Scheduler, Throttle
 from tests.clocks import swiftly
 from tests.generations import events_of
 from tests.usual import usual
@@ -89,6 +89,15 @@ class Workshop:
             await engine.stop()
 
 
+@asynccontextmanager
+async def supervised(
+    *scripts: Script, build: Callable[[], SimulatedEngine] | None = None, **policy: Any
+) -> AsyncIterator[tuple[Workshop, Supervisor]]:
+    workshop = Workshop(*scripts, build=build)
+    async with workshop.supervised(**policy) as engine:
+        yield workshop, engine
+
+
 def request(text: str, request_id: str = "r") -> TranslationRequest:
     return TranslationRequest(id=request_id, text=text, source="en", target="de")
 
@@ -100,8 +109,7 @@ async def generate(engine: Supervisor, text: str) -> str:
 
 
 async def test_it_passes_on_what_the_engine_says() -> None:
-    workshop = Workshop(FAST)
-    async with workshop.supervised() as engine:
+    async with supervised(FAST) as (workshop, engine):
         assert engine.health() == EngineHealth(READY)
         assert await generate(engine, "one two") == "[de] one two"
         assert engine.profile() == workshop.engines[0].profile()
@@ -167,8 +175,7 @@ async def test_a_dead_engine_is_replaced(caplog: pytest.LogCaptureFixture) -> No
 
 @swiftly
 async def test_an_idle_engine_that_dies_is_replaced() -> None:
-    workshop = Workshop(FAST)
-    async with workshop.supervised(stall_s=0.01) as engine:
+    async with supervised(FAST, stall_s=0.01) as (workshop, engine):
         workshop.engines[0].fail("killed")
         await workshop.until(READY, RESTARTING, READY)
         assert await generate(engine, "again") == "[de] again"
@@ -176,8 +183,7 @@ async def test_an_idle_engine_that_dies_is_replaced() -> None:
 
 @swiftly
 async def test_silent_engine_is_replaced() -> None:
-    workshop = Workshop(SILENT, FAST)
-    async with workshop.supervised(stall_s=0.02) as engine:
+    async with supervised(SILENT, FAST, stall_s=0.02) as (workshop, engine):
         with pytest.raises(EngineUnavailable):
             await generate(engine, "hush now")
         await workshop.until(READY, RESTARTING, READY)
@@ -187,8 +193,7 @@ async def test_silent_engine_is_replaced() -> None:
 
 @swiftly
 async def test_one_slow_generation_is_not_a_stall() -> None:
-    workshop = Workshop(replace(SILENT, token_s=0.01))
-    async with workshop.supervised(stall_s=0.2) as engine:
+    async with supervised(replace(SILENT, token_s=0.01), stall_s=0.2) as (workshop, engine):
         silent = asyncio.create_task(generate(engine, "hush now"))
         loop = asyncio.get_running_loop()
         until_s = loop.time() + 0.5
@@ -210,8 +215,7 @@ async def test_late_end_of_old_generation_spares_new_engine() -> None:
                 await replaced.wait()
 
     replaced = asyncio.Event()
-    workshop = Workshop(build=lambda: Slow(Script(token_s=60)))
-    async with workshop.supervised() as engine:
+    async with supervised(build=lambda: Slow(Script(token_s=60))) as (workshop, engine):
         late = asyncio.create_task(generate(engine, "one two three"))
         await asyncio.sleep(1)
         engine._died("crash", "killed")
@@ -224,8 +228,7 @@ async def test_late_end_of_old_generation_spares_new_engine() -> None:
 
 
 async def test_death_ends_generations_and_spares_new_engine() -> None:
-    workshop = Workshop(Script(token_s=60), FAST)
-    async with workshop.supervised() as engine:
+    async with supervised(Script(token_s=60), FAST) as (workshop, engine):
         generation = events_of(engine, request("one two three"))
         await anext(generation)
         workshop.engines[0].fail("killed")
@@ -240,8 +243,7 @@ async def test_death_ends_generations_and_spares_new_engine() -> None:
 
 async def test_one_long_text_is_not_a_stall() -> None:
     # Several looks at the engine fall between two tokens.
-    workshop = Workshop(Script(first_token_s=0, token_s=0.6))
-    async with workshop.supervised(stall_s=1.2) as engine:
+    async with supervised(Script(first_token_s=0, token_s=0.6), stall_s=1.2) as (workshop, engine):
         assert await generate(engine, "word " * 6)
         assert workshop.states == [READY]
 
@@ -267,8 +269,7 @@ async def test_stall_wakes_waiters_before_stop() -> None:
         engines.append(Sticky(SILENT))
         return engines[-1]
 
-    workshop = Workshop(build=build)
-    async with workshop.supervised(stall_s=0.02) as engine:
+    async with supervised(build=build, stall_s=0.02) as (workshop, engine):
         with pytest.raises(EngineUnavailable, match="started again"):
             await generate(engine, "hush now")
         await engines[0].stopping.wait()
@@ -293,8 +294,8 @@ async def test_stop_wakes_waiters_before_engine_stops() -> None:
 
 
 async def test_failed_text_is_not_a_crash() -> None:
-    workshop = Workshop(Script(first_token_s=0, token_s=0, rules=(Rule(match="bad", fail_after=0),)))
-    async with workshop.supervised() as engine:
+    script = Script(first_token_s=0, token_s=0, rules=(Rule(match="bad", fail_after=0),))
+    async with supervised(script) as (workshop, engine):
         with pytest.raises(EngineFailed):
             await generate(engine, "bad")
         assert await generate(engine, "good") == "[de] good"
@@ -302,8 +303,7 @@ async def test_failed_text_is_not_a_crash() -> None:
 
 
 async def test_cancellation_during_death_stays_a_cancellation() -> None:
-    workshop = Workshop(Script(first_token_s=60))
-    async with workshop.supervised() as engine:
+    async with supervised(Script(first_token_s=60)) as (workshop, engine):
         task = asyncio.create_task(generate(engine, "x"))
         while not engine.capacity().running:
             await asyncio.sleep(0)
@@ -326,8 +326,7 @@ async def test_start_is_tried_until_one_succeeds(caplog: pytest.LogCaptureFixtur
 
 
 async def test_many_failures_are_reported_and_start_is_still_tried() -> None:
-    workshop = Workshop(FAST)
-    async with workshop.supervised(max_restarts=2) as engine:
+    async with supervised(FAST, max_restarts=2) as (workshop, engine):
         workshop.broken = 4
         workshop.engines[0].fail("killed")
         await workshop.until(READY, RESTARTING, FAILED)
@@ -360,8 +359,7 @@ async def test_pauses_double_with_jitter_up_to_the_limit(monkeypatch: pytest.Mon
         return low
 
     monkeypatch.setattr("gateway.engines.supervisor.random.uniform", uniform)
-    workshop = Workshop(FAST)
-    async with workshop.supervised(backoff_s=1.0, backoff_max_s=5.0) as engine:
+    async with supervised(FAST, backoff_s=1.0, backoff_max_s=5.0) as (workshop, engine):
         workshop.broken = 4
         workshop.engines[0].fail("killed")
         await workshop.until(READY, RESTARTING, READY)
@@ -383,8 +381,7 @@ async def test_a_start_that_hangs_counts_as_failed(
 
 
 async def test_a_listener_that_breaks_does_not_stop_the_supervision() -> None:
-    workshop = Workshop(FAST)
-    async with workshop.supervised() as engine:
+    async with supervised(FAST) as (workshop, engine):
 
         def broken(health: EngineHealth) -> None:
             workshop.tell(health)
@@ -470,8 +467,7 @@ async def test_start_after_stop_takes_no_work() -> None:
 
 
 async def test_generations_that_run_when_it_stops_are_told() -> None:
-    workshop = Workshop(Script(first_token_s=3_600))
-    async with workshop.supervised() as engine:
+    async with supervised(Script(first_token_s=3_600)) as (_, engine):
         task = asyncio.create_task(generate(engine, "x"))
         while not engine.capacity().running:
             await asyncio.sleep(0)
@@ -485,8 +481,8 @@ async def test_generations_that_run_when_it_stops_are_told() -> None:
 @pytest.mark.parametrize("killers", [1, 3])
 async def test_killing_texts_are_found_before_engine_fails(killers: int) -> None:
     rules = tuple(Rule(match=f"killer{n}", crash_after=1, crashes=100) for n in range(killers))
-    workshop = Workshop(build=simulated_engines(Script(first_token_s=0, token_s=0, rules=rules)))
-    async with workshop.supervised() as engine:
+    script = Script(first_token_s=0, token_s=0, rules=rules)
+    async with supervised(build=simulated_engines(script)) as (_, engine):
         scheduler = usual(Scheduler, engine, max_waiting=100)
         engine.on_change = lambda _: scheduler.engine_changed()
         texts = [f"killer{n}" for n in range(killers)] + [f"good {n}" for n in range(8)]
@@ -512,8 +508,7 @@ async def test_killing_texts_are_found_before_engine_fails(killers: int) -> None
 
 async def test_single_crash_loses_no_text() -> None:
     script = Script(first_token_s=0, token_s=0, rules=(Rule(match="once", crash_after=2, crashes=1),))
-    workshop = Workshop(build=simulated_engines(script))
-    async with workshop.supervised() as engine:
+    async with supervised(build=simulated_engines(script)) as (_, engine):
         scheduler = usual(Scheduler, engine, max_waiting=100)
         engine.on_change = lambda _: scheduler.engine_changed()
         (ticket,) = scheduler.admit("m", [request("once upon a time")])
@@ -526,8 +521,7 @@ async def test_single_crash_loses_no_text() -> None:
 
 
 async def test_broken_engine_ends_waiting_texts() -> None:
-    workshop = Workshop(Script(first_token_s=3_600), FAST)
-    async with workshop.supervised(max_restarts=1) as engine:
+    async with supervised(Script(first_token_s=3_600), FAST, max_restarts=1) as (workshop, engine):
         scheduler = usual(Scheduler, engine, max_waiting=100)
 
         def tell(health: EngineHealth) -> None:

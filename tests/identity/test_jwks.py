@@ -172,7 +172,7 @@ async def test_nothing_is_asked_before_it_is_needed() -> None:
     assert address.asked == 1
 
 
-async def test_a_known_key_is_not_asked_for_while_it_is_fresh() -> None:
+async def test_fresh_key_is_not_fetched_again() -> None:
     address = Address()
     await address.knows("a")
     address.now_s += 299.9
@@ -243,7 +243,7 @@ async def _begun(address: Address) -> None:
         await asyncio.sleep(0.001)
 
 
-async def test_many_at_once_are_one_request_and_all_have_its_answer() -> None:
+async def test_concurrent_lookups_share_one_request() -> None:
     address = Address()
     address.open.clear()
     first = [asyncio.create_task(address.knows("a")) for _ in range(20)]

@@ -72,7 +72,7 @@ def test_what_others_write(path: Path) -> None:
 @pytest.mark.parametrize(
     ("permissions", "warns"), [(0o600, 0), (0o400, 0), (0o640, 0), (0o660, 0), (0o604, 1), (0o644, 1), (0o444, 1)]
 )
-def test_whoever_may_read_a_file_a_warning_says_if_it_is_everybody(
+def test_world_readable_file_is_warned_about(
     permissions: int, warns: int, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert load(written(path, {}, permissions)) == KeyFile()
@@ -137,7 +137,7 @@ def test_tenants_that_cannot_be(part: str, tenant: object, path: Path) -> None:
         load(written(path, {part: [{**key, "tenant": tenant}]}))
 
 
-def test_a_tenant_has_its_own_quota_or_that_of_those_not_named(path: Path) -> None:
+def test_tenant_has_its_own_or_the_default_quota(path: Path) -> None:
     named = load(written(path, {"quotas": {"acme": {"sessions": 5, "characters": 0}}}))
     assert named.quota("acme") == Quota(sessions=5, characters=0)
     assert named.quota("other") == NO_QUOTA
@@ -278,7 +278,7 @@ def test_secrets_are_not_shown() -> None:
         assert key.secret not in shown
 
 
-def test_an_operators_key_is_no_api_key_and_the_other_way_round() -> None:
+def test_operator_key_is_not_an_api_key() -> None:
     kept, key = new_admin_key()
     of_tenant, api_key = new_api_key("acme")
     keys = KeyFile(api=(of_tenant,), admin=(kept,))

@@ -394,7 +394,7 @@ grants = st.builds(
 
 @given(grants)
 def test_what_is_signed_is_what_is_verified(grant: Grant) -> None:
-    said = Claims.of(grant, issuer=ISSUER, audience=AUDIENCE)
+    said = Claims.of_grant(grant, issuer=ISSUER, audience=AUDIENCE)
     found = read(sign(said, key()))
     assert (found, found.grant()) == (said, grant)
 
@@ -420,7 +420,7 @@ def test_what_is_signed_is_what_is_verified(grant: Grant) -> None:
 def test_what_no_token_may_say(change: dict[str, object]) -> None:
     valid = Grant(subject="ana", token_id="t1", issued_s=NOW, expires_s=NOW + 60)
     with pytest.raises(ValueError, match=r"^(Expected|Invalid|'utf-8'|it would)") as refused:
-        sign(Claims.of(replace(valid, **change), issuer=ISSUER, audience=AUDIENCE), key())
+        sign(Claims.of_grant(replace(valid, **change), issuer=ISSUER, audience=AUDIENCE), key())
     assert "\n" not in str(refused.value)
 
 
@@ -453,7 +453,7 @@ def test_a_changed_token_says_what_it_said_or_nothing(algorithm: str, todo: list
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_the_last_letter_changes_nothing_but_the_way_it_is_written(algorithm: str) -> None:
+def test_last_letter_changes_only_the_spelling(algorithm: str) -> None:
     original = token(algorithm=algorithm)
     ends = [
         original[:-1] + letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

@@ -129,7 +129,7 @@ def test_what_a_model_cannot_say_comes_back(kept: str, size: int) -> None:
     assert answer.is_complete
 
 
-def test_of_much_that_is_kept_each_has_a_name_of_its_own() -> None:
+def test_each_kept_part_has_its_own_name() -> None:
     found = folded(" ".join(f"{{{n}}}" for n in range(9)) + " are here OK")
     assert len(dict(found.kept)) == len(set(dict(found.kept).values())) == 6
     assert folded("OPS-4821 is {n}.").kept == ()
@@ -254,7 +254,7 @@ def test_what_was_shown_is_what_the_model_said(prefix: str, draft: str, begun: t
     assert folded("- On {d} at noon.").begun(prefix, draft) == begun
 
 
-def test_a_word_is_not_cut_for_what_it_ends_like() -> None:
+def test_word_is_not_cut_for_its_ending() -> None:
     assert folded("See https://a.example or {d}.").begun("Ich", " bin") == ("Ich", " bin")
 
 

@@ -22,7 +22,7 @@ def settle(text: OpenText, *revisions: str, lang: str = "en") -> list[str]:
         text.revise(revision)
         while (segment := text.ready(lang)) is not None:
             settled.append(segment.strip())
-            text.take(segment)
+            text.take_segment(segment)
     return settled
 
 
@@ -108,7 +108,7 @@ def test_what_was_accepted_elsewhere_is_taken_off(said: str, accepted: list[str]
     text = OpenText(LONGEST)
     text.revise(said)
     for segment in accepted:
-        text.take_as(segment)
+        text.take_accepted(segment)
     assert text.rest.strip() == rest
     assert text.taken == len(accepted)
 
@@ -186,10 +186,10 @@ def test_changes_near_the_cut_lose_and_double_nothing(
     text = OpenText(LONGEST)
     if elsewhere:
         text.revise(" ".join([*heard, *following]))
-        text.take_as(" ".join(before))
+        text.take_accepted(" ".join(before))
     else:
         text.revise(" ".join([*before, *behind]))
-        text.take(" ".join(before) + " ")
+        text.take_segment(" ".join(before) + " ")
         text.revise(" ".join([*heard, *following]))
     assert text.rest.split() == following
 
@@ -198,7 +198,7 @@ def test_changes_near_the_cut_lose_and_double_nothing(
 def test_of_something_else_no_word_is_lost(said: list[str], accepted: list[str]) -> None:
     text = OpenText(LONGEST)
     text.revise(" ".join(said))
-    text.take_as(" ".join(accepted))
+    text.take_accepted(" ".join(accepted))
     assert text.rest.split() == said
 
 
@@ -272,14 +272,14 @@ def test_the_work_for_a_long_talk_is_small() -> None:
     assert text.rest == f"{sentence.lower()}The next"
 
 
-def test_a_long_final_is_divided_a_part_at_a_time() -> None:
+def test_long_final_is_divided_in_parts() -> None:
     said = "\n " * 4_000 + "The customer wants an answer. " * 2_000 + " " * 5_000 + "word " * 2_000
     text, parts = OpenText(120), []
     text.revise(said)
     while segments := text.remaining("en"):
         assert sum(map(len, segments)) <= 4_000
         for segment in segments:
-            text.take(segment)
+            text.take_segment(segment)
         parts += segments
     assert "".join(parts).split() == said.split()
     assert all(part.strip() for part in parts)

@@ -50,7 +50,7 @@ def test_sentences_of_many_languages(lang: str, pieces: list[str]) -> None:
 @pytest.mark.parametrize(
     ("lang", "longest", "pieces"),
     [
-        # Of a text with marks, twice as much may be together.
+        # Twice as much may be together.
         ("en", 15, ["we saw the best of times, ", "and the worst of times too"]),
         ("en", 30, ["we saw the best of times and ", "the worst"]),
         ("en", 26, ["we saw that it has about ", "25 000 people"]),

@@ -45,7 +45,7 @@ def test_while_nobody_records_there_is_nothing() -> None:
     assert spans.exemplar(span) is None
 
 
-async def test_tasks_work_for_the_span_in_which_they_were_begun() -> None:
+async def test_tasks_inherit_their_span() -> None:
     async def current() -> str:
         return spans.current().traceparent
 

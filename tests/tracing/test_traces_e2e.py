@@ -54,9 +54,7 @@ async def translated(url: str, text: str, traceparent: str | None, *, name: str 
                     break
 
 
-async def test_an_utterance_is_traced_from_its_frame_to_its_last_byte(
-    gateway: GatewayProcess, traces: Collector
-) -> None:
+async def test_utterance_is_traced_to_its_last_byte(gateway: GatewayProcess, traces: Collector) -> None:
     await translated(gateway.url, SAID, TRACEPARENT)
 
     def whole(spans: list[Seen]) -> bool:
@@ -89,9 +87,7 @@ async def test_an_utterance_is_traced_from_its_frame_to_its_last_byte(
     assert utterance.resource["deployment.environment"] == "test"
 
 
-async def test_what_became_of_its_partials_is_in_the_same_trace(
-    gateway: GatewayProcess, traces: Collector
-) -> None:
+async def test_partials_are_in_the_same_trace(gateway: GatewayProcess, traces: Collector) -> None:
     trace = "a3ce929d0e0e47364bf92f3577b34da6"
     async with connect(gateway.url, meeting="partials", speaks="en", reads=["de"]) as session:
         await session.partial(SAID, "u1", rev=7)
@@ -121,7 +117,7 @@ async def test_without_a_trace_of_the_clients_it_begins_one(gateway: GatewayProc
         assert (newest.parent_id, newest.trace_id != TRACE) == ("", True)
 
 
-async def test_what_was_said_and_who_said_it_is_in_no_trace(gateway: GatewayProcess, traces: Collector) -> None:
+async def test_traces_have_no_words_or_names(gateway: GatewayProcess, traces: Collector) -> None:
     before = len(traces.named("utterance"))
     await translated(gateway.url, "My password is swordfish.", None, name="Zuleika Dobson")
     traces.wait_for(lambda spans: sum(span.name == "utterance" for span in spans) > before)
@@ -153,9 +149,7 @@ def post(url: str, body: object, **headers: str) -> int:
         return error.code
 
 
-async def test_a_request_over_http_is_traced_and_its_line_in_the_log_names_the_trace(
-    gateway: GatewayProcess, traces: Collector
-) -> None:
+async def test_http_request_and_its_log_line_are_traced(gateway: GatewayProcess, traces: Collector) -> None:
     trace = "0af7651916cd43dd8448eb211c80319c"
     body = {"text": "Good morning.", "source_lang": "en", "target_lang": "de"}
     header = {"Content-Type": "application/json", "traceparent": f"00-{trace}-{SPAN}-01"}

@@ -11,7 +11,7 @@ from tests.tracing.recorder import recording
 PARENT = f"00-{7:032x}-{7:016x}-01"
 
 
-def test_it_ends_with_the_last_byte_to_the_last_reader() -> None:
+def test_delivery_ends_with_the_last_byte() -> None:
     with recording() as spans:
         own = utterances.begin("", lang="en").traceparent
         first, last = utterances.delivery(own, what="said"), utterances.delivery(own, what="translated")
@@ -32,7 +32,7 @@ def test_it_ends_with_the_last_byte_to_the_last_reader() -> None:
         assert utterance.events == ["committed", "committed"]
 
 
-def test_a_reader_that_is_gone_does_not_keep_it_open() -> None:
+def test_gone_reader_does_not_keep_a_delivery_open() -> None:
     with recording() as spans:
         own = utterances.begin("").traceparent
         delivery = utterances.delivery(own)
@@ -56,7 +56,7 @@ def test_what_nobody_finishes_is_not_kept_for_ever(monkeypatch: pytest.MonkeyPat
         assert all(span.is_over and span.fields["left"] for span in spans)
 
 
-def test_of_an_utterance_of_another_gateway_there_are_only_deliveries() -> None:
+def test_other_gateways_utterance_has_only_deliveries() -> None:
     with recording() as spans:
         theirs = f"00-{7:032x}-{7:016x}-01"
         delivery = utterances.delivery(theirs)
@@ -94,7 +94,7 @@ def test_one_that_is_said_without_end_keeps_its_newest() -> None:
     assert span.fields == {"refused": 1, "translated": 2 * utterances._MOST_PARTIALS - 1}
 
 
-def test_what_is_not_traced_and_what_was_never_translated_is_not_told() -> None:
+def test_nothing_is_told_without_trace_or_translation() -> None:
     with recording() as spans:
         PartialsTrace().tell(PARENT)
         trace = PartialsTrace()

@@ -18,14 +18,10 @@ from gateway.domain.engine import (
     TokenEvent,
     TranslationRequest,
 )
-from gateway.domain.errors import (
-    EngineFailed,
-    EngineRestarting,
-    EngineUnavailable,
-)
+from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable
 from gateway.domain.pairs import Pair
 from gateway.domain.ports import Engine
-from gateway.engines.in_flight import Generations
+from gateway.engines.lifecycle import Generations
 
 EN_JA, EN_DE = frozenset({("en", "ja")}), frozenset({("en", "de")})
 

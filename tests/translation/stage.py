@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.log import (
     Accepted,
@@ -28,12 +29,7 @@ from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.outbox import Outbox, Payload
 from gateway.meeting.room import Room
-from gateway.protocol.messages import (
-    ParticipantJoined,
-    ParticipantLeft,
-    ParticipantUpdated,
-    TranslationDelta,
-)
+from gateway.protocol.messages import ParticipantJoined, ParticipantLeft, ParticipantUpdated, TranslationDelta
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from gateway.translation.finals import Finals
 from gateway.translation.partials import Partials
@@ -127,14 +123,19 @@ class Stage:
     """A meeting with a speaker, the core around it, and an engine in the test's hand."""
 
     def __init__(
-        self, engine: AnsweredEngine, log: Log, live_bytes: int, channel: LiveChannel | None, **options: Any
+        self,
+        engine: AnsweredEngine,
+        log: Log,
+        channel: LiveChannel | None,
+        partials: Mapping[str, Any],
+        **options: Any,
     ) -> None:
         self.engine = engine
-        # Of everybody.
+        # The quota of every tenant.
         self.quota = NO_QUOTA
         self.quotas = Quotas(lambda _: self.quota)
         self.scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0, quotas=self.quotas)
-        self.partials = usual(Partials, self.scheduler, pace_s=0.0, max_bytes=live_bytes)
+        self.partials = usual(Partials, self.scheduler, **{"pace_s": 0.0, "max_bytes": 10**7, **partials})
         self.finals = usual(Finals, self.scheduler, self.partials, **options)
         self.log = log
         self.room = Room("m", log, private=False, snapshot=10, channel=channel)
@@ -171,6 +172,26 @@ class Stage:
         assert (work.said, work.languages) == (accepted.offset, languages)
         return replace(work, tries=tries)
 
+    async def says(self, text: str) -> None:
+        """The engine, as soon as it is asked, answers with this."""
+        await until(lambda: self.engine.running)
+        self.engine.says(text)
+
+    async def answer(self, **texts: str) -> None:
+        """Let the engine say this in each language, as soon as it is asked."""
+        for lang, text in texts.items():
+            await until(lambda: self.asked(lang))  # noqa: B023 -- awaited in the loop
+            self.engine.end(self.asked(lang)[0], text)
+
+    def asked(self, lang: str) -> list[TranslationRequest]:
+        """Those into this language that wait for their answer."""
+        return [request for request in self.engine.pending() if request.target == lang]
+
+    async def finish(self, **texts: str) -> None:
+        """As `answer`, until the outcome of everything is in the log."""
+        await self.answer(**texts)
+        await self.finals.quiet()
+
     async def speaker(self) -> None:
         """Ana, who reads nothing; what she is told when an utterance is finished is in `finished`."""
         ana = Member(participant="ana", name="Ana", speaks="en", reads=(), stability="final")
@@ -184,16 +205,23 @@ def said(text: str, rev: int, utterance: str, participant: str, *, final: bool) 
 
 @contextlib.asynccontextmanager
 async def stage(
+    reads: str = "",
+    *,
+    speaker: bool = False,
     max_running: int = 4,
     log: Log | None = None,
-    live_bytes: int = 10**7,
     channel: LiveChannel | None = None,
+    partials: Mapping[str, Any] = {},
     **options: Any,
 ) -> AsyncIterator[Stage]:
-    """options: those of `Finals`."""
-    made = Stage(AnsweredEngine(max_running), log or Log(), live_bytes, channel, **options)
+    """reads: languages, each with a live reader. partials: options of `Partials`; the others: of `Finals`."""
+    made = Stage(AnsweredEngine(max_running), log or Log(), channel, partials, **options)
     await made.room.open()
     async with made.finals, made.partials:
+        if speaker:
+            await made.speaker()
+        for lang in reads.split():
+            await made.reader(lang=lang)
         yield made
 
 

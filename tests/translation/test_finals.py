@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gateway.config import Settings
-from gateway.domain.engine import EngineState, TranslationRequest
+from gateway.domain.engine import EngineState
 from gateway.domain.errors import EngineUnavailable, LogUnavailable, QuotaExceeded
 from gateway.domain.log import LoggedEvent, Publication, Said, Translated, Untranslated
 from gateway.domain.quotas import NO_QUOTA, Quota
@@ -61,34 +61,18 @@ def load(r: Stage) -> int:
     return r.scheduler.running + r.scheduler.waiting
 
 
-async def answer(r: Stage, **texts: str) -> None:
-    """Let the engine say this in each language, as soon as it is asked."""
-    for lang, text in texts.items():
-        await until(lambda: asked(r, lang))  # noqa: B023 -- awaited in the loop
-        r.engine.end(asked(r, lang)[0], text)
-
-
-def asked(r: Stage, lang: str) -> list[TranslationRequest]:
-    return [request for request in r.engine.pending() if request.target == lang]
-
-
 # ---------------------------------------------------------------- acceptance
 
 
-async def test_an_utterance_ends_once_in_each_language_and_its_session_is_told_last() -> None:
-    async with stage() as r:
-        await r.speaker()
-        await r.reader(lang="de")
-        await r.reader(lang="fr")
-        await r.reader(lang="en")
+async def test_utterance_ends_once_in_each_language() -> None:
+    async with stage("de fr en", speaker=True) as r:
         await r.final("One.")
         assert [event.languages for event in await events(r) if isinstance(event, Said)] == [("de", "fr")]
-        await answer(r, de="Eins.")
+        await r.answer(de="Eins.")
         await until(lambda: r.room.offset == 2)
         assert r.finished == []
         assert r.finals.busy(r.room)
-        await answer(r, fr="Un.")
-        await r.finals.quiet()
+        await r.finish(fr="Un.")
         assert r.finished == [("u", False)]
         assert await outcomes(r) == [("u", "de", "Eins."), ("u", "fr", "Un.")]
         assert not r.finals.busy(r.room)
@@ -96,17 +80,14 @@ async def test_an_utterance_ends_once_in_each_language_and_its_session_is_told_l
 
 
 async def test_an_utterance_that_nobody_reads_is_finished_at_once() -> None:
-    async with stage() as r:
-        await r.speaker()
+    async with stage(speaker=True) as r:
         await r.final("One.")
         assert r.finished == [("u", False)]
         assert len(await events(r)) == 1
 
 
-async def test_what_the_log_refuses_was_not_accepted_and_may_be_sent_again() -> None:
-    async with stage() as r:
-        await r.reader(lang="de")
-        await r.reader(lang="fr")
+async def test_refused_accept_may_be_repeated() -> None:
+    async with stage("de fr") as r:
         r.log.refuses = lambda _: True
         with pytest.raises(LogUnavailable):
             await r.final("One.")
@@ -117,14 +98,12 @@ async def test_what_the_log_refuses_was_not_accepted_and_may_be_sent_again() -> 
         assert r.engine.requests == []
         r.log.refuses = lambda _: False
         await r.final("One.")
-        await answer(r, de="Eins.", fr="Un.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.", fr="Un.")
         assert len(await outcomes(r)) == 2
 
 
 async def test_an_acceptance_that_is_cancelled_leaves_no_ticket() -> None:
-    async with stage() as r:
-        await r.reader(lang="de")
+    async with stage("de") as r:
         r.log.open.clear()
         accepting = asyncio.create_task(r.final("One."))
         await until(lambda: load(r) == 1)
@@ -134,37 +113,31 @@ async def test_an_acceptance_that_is_cancelled_leaves_no_ticket() -> None:
 
 
 async def test_what_the_scheduler_refuses_is_not_in_the_log() -> None:
-    async with stage() as r:
-        await r.reader(lang="de")
+    async with stage("de") as r:
         r.engine.state = EngineState.FAILED
         with pytest.raises(EngineUnavailable):
             await r.final("One.")
         assert await events(r) == []
 
 
-async def test_a_language_that_joins_while_the_log_is_written_is_translated_too() -> None:
-    async with stage() as r:
-        await r.speaker()
-        await r.reader(lang="de")
+async def test_language_joining_during_accept_is_translated() -> None:
+    async with stage("de", speaker=True) as r:
         r.log.open.clear()
         accepting = asyncio.create_task(r.final("One."))
         await until(lambda: load(r) == 1)
         await r.reader(lang="fr")
         r.log.open.set()
         await accepting
-        await answer(r, de="Eins.")
+        await r.answer(de="Eins.")
         await until(lambda: r.room.offset == 2)
         assert r.finished == [], "it is still to be translated into what was promised last"
-        await answer(r, fr="Un.")
-        await r.finals.quiet()
+        await r.finish(fr="Un.")
         assert await outcomes(r) == [("u", "de", "Eins."), ("u", "fr", "Un.")]
         assert r.finished == [("u", False)]
 
 
-async def test_a_language_that_joins_meanwhile_and_finds_no_place_has_its_outcome() -> None:
-    async with stage() as r:
-        await r.speaker()
-        await r.reader(lang="de")
+async def test_joining_language_without_place_has_an_outcome() -> None:
+    async with stage("de", speaker=True) as r:
         r.log.open.clear()
         accepting = asyncio.create_task(r.final("One."))
         await until(lambda: load(r) == 1)
@@ -175,15 +148,14 @@ async def test_a_language_that_joins_meanwhile_and_finds_no_place_has_its_outcom
         await accepting
         await until(lambda: r.room.offset == 2)
         assert await outcomes(r) == [("u", "fr", "draining")]
-        await answer(r, de="Eins.")
+        await r.answer(de="Eins.")
         assert await draining
         await r.finals.quiet()
         assert r.finished == [("u", True)]
 
 
-async def test_what_is_being_accepted_is_not_gone_on_with_by_somebody_else() -> None:
-    async with stage() as r:
-        await r.reader(lang="de")
+async def test_utterance_being_accepted_is_not_resumed() -> None:
+    async with stage("de") as r:
         r.log.silent.add("accept")
         accepting = asyncio.create_task(r.final("One."))
         await until(lambda: r.room.offset)
@@ -191,8 +163,7 @@ async def test_what_is_being_accepted_is_not_gone_on_with_by_somebody_else() -> 
         assert load(r) == 1
         r.log.silent.clear()
         await accepting
-        await answer(r, de="Eins.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.")
         assert await outcomes(r) == [("u", "de", "Eins.")]
 
 
@@ -200,25 +171,21 @@ async def test_what_is_being_accepted_is_not_gone_on_with_by_somebody_else() -> 
 
 
 async def test_an_outcome_that_the_log_refuses_is_offered_again() -> None:
-    async with stage() as r:
-        await r.speaker()
-        await r.reader()
+    async with stage("de", speaker=True) as r:
         await r.final("One.")
         r.log.refuses = lambda _: len(r.log.refused) < 2
-        await answer(r, de="Eins.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.")
         assert len(r.log.refused) == 2
         assert await outcomes(r) == [("u", "de", "Eins.")]
         assert r.finished == [("u", False)]
 
 
-async def test_an_outcome_is_offered_until_the_log_takes_it_and_nothing_is_translated_twice() -> None:
-    async with stage() as r:
-        await r.speaker()
+async def test_outcome_is_offered_until_logged() -> None:
+    async with stage(speaker=True) as r:
         reader = await r.reader()
         await r.final("One.")
         r.log.refuses = lambda _: True
-        await answer(r, de="Eins.")
+        await r.answer(de="Eins.")
         await until(lambda: len(r.log.refused) > 5)
         r.finals.resume()
         assert load(r) == 0
@@ -233,61 +200,47 @@ async def test_an_outcome_is_offered_until_the_log_takes_it_and_nothing_is_trans
 
 
 async def test_a_gateway_that_stops_waits_for_no_log() -> None:
-    async with stage() as r:
-        await r.reader()
+    async with stage("de") as r:
         await r.final("One.")
         r.log.refuses = lambda _: True
-        await answer(r, de="Eins.")
+        await r.answer(de="Eins.")
         await until(lambda: r.log.refused)
 
 
-async def test_a_log_that_fails_for_an_unknown_reason_holds_up_no_session(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_broken_log_holds_up_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: object) -> Publication:
         raise RuntimeError
 
-    async with stage() as r:
-        await r.speaker()
-        await r.reader()
+    async with stage("de", speaker=True) as r:
         await r.final("One.")
         monkeypatch.setattr(r.log, "conclude", broken)
-        await answer(r, de="Eins.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.")
         assert r.finished == [("u", False)]
         r.finals.resume()
         assert load(r) == 0
 
 
-async def test_what_the_log_has_trimmed_still_ends_for_its_session() -> None:
-    async with stage() as r:
-        await r.speaker()
-        await r.reader()
+async def test_trimmed_utterance_still_ends() -> None:
+    async with stage("de", speaker=True) as r:
         await r.final("One.")
         r.room.history.trim(r.room.offset + 1)
-        await answer(r, de="Eins.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.")
         assert r.finished == [("u", False)]
 
 
-async def test_a_last_delta_that_cannot_be_shown_costs_nobody_a_translation(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_broken_last_delta_costs_no_translation(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError
 
     monkeypatch.setattr("gateway.translation.finals.Throttle.end", broken)
-    async with stage() as r:
-        await r.reader()
+    async with stage("de") as r:
         await r.final("One.")
-        await answer(r, de="Eins.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.")
         assert await outcomes(r) == [("u", "de", "Eins.")]
 
 
-async def test_what_finds_no_place_now_is_gone_on_with_later() -> None:
-    async with stage() as r:
-        await r.reader()
+async def test_work_without_place_resumes_later() -> None:
+    async with stage("de") as r:
         r.engine.state = EngineState.FAILED
         await r.finals.take_over(r.room, await r.left("One.", "de"))
         assert load(r) == 0
@@ -295,54 +248,44 @@ async def test_what_finds_no_place_now_is_gone_on_with_later() -> None:
         r.finals.resume()
         r.finals.resume()
         assert load(r) == 1
-        await answer(r, de="Eins.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.")
         assert await outcomes(r) == [("u", "de", "Eins.")]
 
 
-async def test_a_failure_for_a_latecomer_is_none_of_the_speakers_business() -> None:
-    async with stage() as r:
-        await r.speaker()
-        await r.reader(lang="de")
+async def test_failure_for_a_latecomer_spares_the_speaker() -> None:
+    async with stage("de", speaker=True) as r:
         await r.final("One.")
-        await answer(r, de="Eins.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.")
         r.finals.catch_up(r.room, ["fr"])
         await until(r.engine.pending)
-        r.engine.fails(*asked(r, "fr"))
+        r.engine.fails(*r.asked("fr"))
         await r.finals.quiet()
         assert r.finished == [("u", False)]
 
 
-async def test_the_session_is_told_that_a_language_failed_and_the_next_attempt_makes_it_good() -> None:
-    async with stage() as r:
-        await r.speaker()
-        await r.reader(lang="de")
-        await r.reader(lang="fr")
+async def test_failed_language_is_told_and_retried() -> None:
+    async with stage("de fr", speaker=True) as r:
         await r.final("One.")
         await until(lambda: len(r.engine.pending()) == 2)
-        r.engine.fails(*asked(r, "fr"))
+        r.engine.fails(*r.asked("fr"))
         await until(lambda: r.room.offset == 2)
         assert r.finished == []
-        await answer(r, de="Eins.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.")
         assert r.finished == [("u", True)]
         await r.final("One.")
-        await answer(r, fr="Un.")
-        await r.finals.quiet()
+        await r.finish(fr="Un.")
         assert [request.target for request in r.engine.requests] == ["de", "fr", "fr"]
         assert await outcomes(r) == [("u", "fr", "engine_failed"), ("u", "de", "Eins."), ("u", "fr", "Un.")]
         assert r.finished == [("u", True), ("u", False)]
         assert len([event for event in await events(r) if isinstance(event, Said)]) == 1
 
 
-async def test_what_is_sent_again_and_nobody_reads_any_more_is_finished_at_once() -> None:
-    async with stage() as r:
-        await r.speaker()
+async def test_resent_utterance_without_readers_is_finished() -> None:
+    async with stage(speaker=True) as r:
         reader = await r.reader()
         await r.final("One.")
         await until(r.engine.pending)
-        r.engine.fails(*asked(r, "de"))
+        r.engine.fails(*r.asked("de"))
         await r.finals.quiet()
         r.room.leave(reader.member)
         await r.final("One.")
@@ -353,25 +296,22 @@ async def test_what_is_sent_again_and_nobody_reads_any_more_is_finished_at_once(
 # ---------------------------------------------------------------- latecomers
 
 
-async def test_what_a_latecomer_is_shown_is_translated_once_and_behind_finals() -> None:
-    async with stage() as r:
-        await r.reader(lang="de")
+async def test_catching_up_happens_once_behind_finals() -> None:
+    async with stage("de") as r:
         await r.final("One.")
-        await answer(r, de="Eins.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.")
         for _ in range(2):
             r.finals.catch_up(r.room, ["en", "de", "fr"])
         await until(r.engine.pending)
         assert [(request.target, request.priority) for request in r.engine.pending()] == [("fr", CATCHING_UP)]
-        await answer(r, fr="Un.")
-        await r.finals.quiet()
+        await r.finish(fr="Un.")
         r.finals.catch_up(r.room, ["fr"])
         await idle()
         assert await outcomes(r) == [("u", "de", "Eins."), ("u", "fr", "Un.")]
         assert load(r) == 0
 
 
-async def test_a_latecomer_for_whom_there_is_no_room_is_no_error() -> None:
+async def test_no_room_for_a_latecomer_is_not_an_error() -> None:
     async with stage() as r:
         await r.final("One.")
         r.engine.state = EngineState.FAILED
@@ -384,7 +324,7 @@ async def test_a_latecomer_for_whom_there_is_no_room_is_no_error() -> None:
 # ---------------------------------------------------------------- answers that come late
 
 
-async def test_a_meeting_is_busy_while_something_is_claimed_for_a_latecomer() -> None:
+async def test_meeting_is_busy_while_work_is_claimed() -> None:
     async with stage() as r:
         await r.final("One.")
         r.log.silent.add("claim")
@@ -392,15 +332,12 @@ async def test_a_meeting_is_busy_while_something_is_claimed_for_a_latecomer() ->
         await until(lambda: load(r) == 1)
         assert r.finals.busy(r.room)
         r.log.silent.clear()
-        await answer(r, de="Eins.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.")
         assert not r.finals.busy(r.room)
 
 
-async def test_an_outcome_that_comes_before_the_answer_to_a_final_sent_again_counts() -> None:
-    async with stage() as r:
-        await r.speaker()
-        await r.reader(lang="de")
+async def test_outcome_before_the_accept_answer_counts() -> None:
+    async with stage("de", speaker=True) as r:
         await r.final("One.")
         await until(r.engine.pending)
         r.engine.fails(*r.engine.pending())
@@ -413,21 +350,18 @@ async def test_an_outcome_that_comes_before_the_answer_to_a_final_sent_again_cou
         r.log.silent.add("accept")
         again = asyncio.create_task(r.final("One."))
         await until(lambda: r.log.store.meetings["m"].by_offset[1].unfinished.keys() == {"de", "fr"})
-        await answer(r, fr="Un.")
+        await r.answer(fr="Un.")
         await until(lambda: len(r.log.store.meetings["m"].by_offset[1].unfinished) == 1)
         r.log.silent.clear()
         await again
-        await answer(r, de="Eins.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.")
         assert await outcomes(r) == [("u", "de", "engine_failed"), ("u", "fr", "Un."), ("u", "de", "Eins.")]
         assert r.finished == [("u", True), ("u", False)]
         assert not r.finals.busy(r.room)
 
 
-async def test_what_is_sent_again_before_the_answer_to_its_failure_is_translated() -> None:
-    async with stage() as r:
-        await r.speaker()
-        await r.reader(lang="de")
+async def test_resent_before_failure_is_answered_is_translated() -> None:
+    async with stage("de", speaker=True) as r:
         await r.final("One.")
         await until(r.engine.pending)
         r.log.silent.add("conclude")
@@ -436,16 +370,14 @@ async def test_what_is_sent_again_before_the_answer_to_its_failure_is_translated
         await r.final("One.")
         r.log.silent.clear()
         await until(r.engine.pending)
-        await answer(r, de="Eins.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.")
         assert await outcomes(r) == [("u", "de", "engine_failed"), ("u", "de", "Eins.")]
         assert r.finished == [("u", True), ("u", False)]
         assert not r.finals.busy(r.room)
 
 
 async def test_a_cancelled_utterance_ends_that_finds_no_place_yet() -> None:
-    async with stage() as r:
-        await r.speaker()
+    async with stage(speaker=True) as r:
         r.engine.state = EngineState.FAILED
         await r.finals.take_over(r.room, await r.left("One.", "de"))
         r.finals.cancel(r.room, ("ana", "u"))
@@ -468,7 +400,7 @@ async def test_one_id_in_two_logs_keeps_each_text() -> None:
         assert {(each.text, each.target) for each in r.engine.requests} == {("One.", "de"), ("Two.", "fr")}
 
 
-async def test_a_text_that_ends_every_gateway_is_not_translated_for_ever() -> None:
+async def test_text_that_kills_gateways_is_given_up() -> None:
     async with stage() as r:
         await r.finals.take_over(r.room, await r.left("One.", "de", tries=4))
         assert r.engine.requests == []
@@ -478,11 +410,8 @@ async def test_a_text_that_ends_every_gateway_is_not_translated_for_ever() -> No
 # ---------------------------------------------------------------- giving up
 
 
-async def test_a_cancelled_utterance_ends_in_each_language_and_in_the_engine() -> None:
-    async with stage(max_running=1) as r:
-        await r.speaker()
-        await r.reader(lang="de")
-        await r.reader(lang="fr")
+async def test_cancelled_utterance_ends_in_each_language() -> None:
+    async with stage("de fr", speaker=True, max_running=1) as r:
         await r.final("One.")
         await r.final("Two.", utterance="other")
         await until(r.engine.pending)
@@ -490,14 +419,12 @@ async def test_a_cancelled_utterance_ends_in_each_language_and_in_the_engine() -
         await until(lambda: r.finished)
         assert await outcomes(r) == [("u", "de", "cancelled"), ("u", "fr", "cancelled")]
         assert r.finished == [("u", True)]
-        await answer(r, de="Zwei.", fr="Deux.")
-        await r.finals.quiet()
+        await r.finish(de="Zwei.", fr="Deux.")
         assert [request.text for request in r.engine.requests] == ["One.", "Two.", "Two."]
 
 
-async def test_an_abandoned_meeting_has_nothing_running_and_others_go_on() -> None:
-    async with stage() as r:
-        await r.reader()
+async def test_abandoned_meeting_has_nothing_running() -> None:
+    async with stage("de") as r:
         other = Room("other", r.log, private=True, snapshot=10)
         await other.open()
         other.join(Member(participant="bo", name="", speaks=None, reads=("fr",), stability="live"))
@@ -508,17 +435,14 @@ async def test_an_abandoned_meeting_has_nothing_running_and_others_go_on() -> No
         await until(lambda: not r.finals.busy(r.room))
         assert await outcomes(r) == [("u", "de", "cancelled")]
         assert [request.text for request in r.engine.pending()] == ["Two."]
-        await answer(r, fr="Deux.")
-        await r.finals.quiet()
+        await r.finish(fr="Deux.")
 
 
 # ---------------------------------------------------------------- stopping
 
 
-async def test_what_is_left_at_the_deadline_of_a_drain_ends_as_such() -> None:
-    async with stage() as r:
-        await r.speaker()
-        await r.reader()
+async def test_drain_deadline_ends_as_draining() -> None:
+    async with stage("de", speaker=True) as r:
         await r.final("One.")
         await until(r.engine.pending)
         assert await r.scheduler.drain(0) is False
@@ -527,9 +451,8 @@ async def test_what_is_left_at_the_deadline_of_a_drain_ends_as_such() -> None:
         assert r.finished == [("u", True)]
 
 
-async def test_leaving_ends_every_translation_and_says_so_in_the_log() -> None:
-    async with stage() as r:
-        await r.reader()
+async def test_leaving_logs_every_unfinished_translation() -> None:
+    async with stage("de") as r:
         await r.final("One.")
         await until(r.engine.pending)
     assert await outcomes(r) == [("u", "de", "draining")]
@@ -537,13 +460,11 @@ async def test_leaving_ends_every_translation_and_says_so_in_the_log() -> None:
     assert load(r) == 0
 
 
-async def test_what_one_process_leaves_the_next_completes_with_one_outcome_per_language() -> None:
-    async with stage(leaves_unfinished=True) as r:
-        await r.reader(lang="de")
-        await r.reader(lang="fr")
+async def test_next_process_completes_what_is_left() -> None:
+    async with stage("de fr", leaves_unfinished=True) as r:
         await r.final("One.")
         await r.final("Two.", utterance="v")
-        await answer(r, de="Eins.")
+        await r.answer(de="Eins.")
         await until(lambda: r.room.offset == 3)
         assert await r.scheduler.drain(0) is False
         await r.finals.quiet()
@@ -580,15 +501,12 @@ STEPS = st.lists(
 
 @given(STEPS, st.randoms(use_true_random=False))
 @settings(max_examples=100)
-def test_whatever_happens_what_was_promised_has_one_outcome_and_the_session_knows(
-    steps: list[str], chance: random.Random
-) -> None:
+def test_every_promise_has_one_outcome(steps: list[str], chance: random.Random) -> None:
     asyncio.run(_play(steps, chance))
 
 
 async def _play(steps: list[str], chance: random.Random) -> None:
-    async with stage(max_running=2) as r:
-        await r.speaker()
+    async with stage(speaker=True, max_running=2) as r:
         readers = [await r.reader(lang="de", participant="first")]
         accepted: set[str] = set()
         for number, step in enumerate(steps):
@@ -644,7 +562,7 @@ async def _play(steps: list[str], chance: random.Random) -> None:
         assert nothing_is_live(r)
 
 
-async def test_a_meeting_is_busy_from_when_a_newcomer_is_to_catch_up() -> None:
+async def test_meeting_is_busy_from_catch_up_on() -> None:
     async with stage() as r:
         r.finals.catch_up(r.room, ["fr"])
         assert r.finals.busy(r.room)
@@ -654,7 +572,7 @@ async def test_a_meeting_is_busy_from_when_a_newcomer_is_to_catch_up() -> None:
 # ---------------------------------------------------------------- over real sockets
 
 
-async def test_a_new_language_is_made_up_for_and_finals_come_first() -> None:
+async def test_new_language_is_caught_up_behind_finals() -> None:
     script = Script(first_token_s=0.002, token_s=0.002, max_running=1)
     settings = Settings(snapshot_utterances=10, limits=Limits(messages_burst=1_000))
     async with running(settings, script=script) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
@@ -710,19 +628,7 @@ async def test_the_last_words_come_with_the_final_alone() -> None:
         assert [m.committed for m in got if isinstance(m, TranslationDelta)] == ["[ja]"]
 
 
-async def test_a_failed_translation_can_be_asked_for_again() -> None:
-    script = Script(first_token_s=0.001, token_s=0.05, rules=(Rule("STALL", stall_after=0),))
-    settings = Settings(utterance_deadline_s=1)
-    async with running(settings, script=script) as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
-        await ana.peer.send(say("1", "STALL"))
-        await ana.until(TranslationFailed)
-        await ana.peer.send(say("1", "STALL"))
-        assert [m.id for m in await ana.until(UtteranceAccepted, 1)] == ["1"]
-        await ana.until(TranslationFailed, 2)
-        assert len([e for e in await logged(gateway) if isinstance(e, Said)]) == 1
-
-
-async def test_a_resent_final_and_a_late_joiner_do_not_translate_twice() -> None:
+async def test_resent_final_and_late_joiner_share_a_translation() -> None:
     """Both want the same language of the same utterance at the same time."""
     script = Script(
         first_token_s=0.001, token_s=0.001, max_running=1, rules=(Rule("HOLD", token_s=0.05), Rule("FAIL", 1))
@@ -746,7 +652,7 @@ async def test_a_resent_final_and_a_late_joiner_do_not_translate_twice() -> None
         await ana.until(TranslationFinal, 7)
 
 
-async def test_an_engine_that_comes_back_is_not_asked_for_what_nobody_was_promised() -> None:
+async def test_restarted_engine_gets_only_promised_work() -> None:
     async with running() as gateway, joined(gateway, speaks="en", reads=["ja"]) as ana:
         await ana.peer.send(*(say(str(n)) for n in range(30)))
         await ana.until(TranslationFinal, 30)
@@ -765,11 +671,8 @@ async def test_an_engine_that_comes_back_is_not_asked_for_what_nobody_was_promis
 # ---------------------------------------------------------------- quotas
 
 
-async def test_once_a_day_is_used_up_utterances_are_kept_untranslated_until_there_is_more() -> None:
-    async with stage() as r:
-        await r.speaker()
-        await r.reader(lang="de")
-        await r.reader(lang="fr")
+async def test_used_up_day_keeps_utterances_untranslated() -> None:
+    async with stage("de fr", speaker=True) as r:
         r.quota = Quota(characters=0)
         await r.final("One.")
         said, *outcomes = await events(r)
@@ -783,42 +686,34 @@ async def test_once_a_day_is_used_up_utterances_are_kept_untranslated_until_ther
         assert r.engine.requests == [], "it has its outcome"
         r.quota = NO_QUOTA
         await r.final("One.")
-        await answer(r, de="Eins.", fr="Un.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.", fr="Un.")
         assert len(await events(r)) == 5
 
 
-async def test_what_has_no_place_in_the_queue_for_a_quota_is_not_taken_on() -> None:
-    async with stage(max_running=1) as r:
-        await r.speaker()
-        await r.reader(lang="de")
+async def test_full_waiting_quota_refuses() -> None:
+    async with stage("de", speaker=True, max_running=1) as r:
         r.quota = Quota(waiting=1)
         await r.final("One.", utterance="1")
         await r.final("Two.", utterance="2")
         with pytest.raises(QuotaExceeded):
             await r.final("Three.", utterance="3")
         assert len(await events(r)) == 2
-        await answer(r, de="Eins.")
+        await r.answer(de="Eins.")
         await until(lambda: r.engine.pending() and r.engine.requests[-1].text == "Two.")
-        await answer(r, de="Zwei.")
+        await r.answer(de="Zwei.")
 
 
 async def test_what_was_promised_is_translated_whatever_quotas_say_now() -> None:
-    async with stage() as r:
-        await r.speaker()
-        await r.reader(lang="de")
+    async with stage("de", speaker=True) as r:
         r.quota = Quota(characters=0, minutes=0, waiting=0)
         await r.finals.take_over(r.room, await r.left("One.", "de"))
-        await answer(r, de="Eins.")
-        await r.finals.quiet()
+        await r.finish(de="Eins.")
         assert isinstance((await events(r))[-1], Translated)
 
 
 async def test_what_is_being_left_untranslated_is_not_resumed_meanwhile() -> None:
     log = Log()
-    async with stage(log=log) as r:
-        await r.speaker()
-        await r.reader(lang="de")
+    async with stage("de", speaker=True, log=log) as r:
         r.quota = Quota(characters=0)
         log.refuses = lambda event: isinstance(event, Untranslated)
         accepting = asyncio.create_task(r.final("One."))
@@ -833,7 +728,7 @@ async def test_what_is_being_left_untranslated_is_not_resumed_meanwhile() -> Non
 # ---------------------------------------------------------------- pairs of languages
 
 
-async def test_a_language_into_which_nothing_translates_fails_and_the_others_go_on() -> None:
+async def test_language_without_lane_fails_alone() -> None:
     async with stage() as r:
         r.engine.pairs = frozenset({("en", "de")})
         await r.reader(lang="de")
@@ -851,7 +746,7 @@ async def test_a_language_into_which_nothing_translates_fails_and_the_others_go_
         assert not r.finals.busy(r.room)
 
 
-async def test_what_another_gateway_left_fails_where_nothing_translates_it_here() -> None:
+async def test_taken_over_language_without_lane_fails() -> None:
     async with stage() as r:
         r.engine.pairs = frozenset({("en", "de")})
         work = await r.left("Good morning.", "de", "ja")

@@ -10,11 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.domain.engine import (
-    EngineState,
-    FinishReason,
-    TokenEvent,
-)
+from gateway.domain.engine import EngineState, FinishReason, TokenEvent
 from gateway.domain.log import Utterance
 from gateway.domain.quotas import Quota
 from gateway.domain.sessions import Preferences, Stability
@@ -27,13 +23,12 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 from gateway.translation.commit_policy import TOLERANCE
-from gateway.translation.partials import LiveBudget, Partials
+from gateway.translation.partials import LiveBudget
 from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import joined, say
 from tests.tracing.recorder import recording
 from tests.translation.stage import Stage, idle, nothing_is_live, stage, until
-from tests.usual import usual
 
 
 async def spoken(stage: Stage, series: Sequence[tuple[str, str]]) -> None:
@@ -71,7 +66,7 @@ async def test_one_generation_serves_live_stable_and_final_readers() -> None:
         assert final.messages == []
 
 
-async def test_the_final_goes_on_from_what_readers_saw_and_comes_once() -> None:
+async def test_final_continues_what_readers_saw() -> None:
     async with stage() as r:
         live, final = await r.reader("live"), await r.reader("final")
         speaker = await r.reader("final", "en", participant="ana")
@@ -98,23 +93,21 @@ async def test_the_final_goes_on_from_what_readers_saw_and_comes_once() -> None:
         assert r.finished == [("u", False)]
 
 
-async def test_a_final_that_drops_what_readers_saw_shows_nothing_before_it_replaces_it() -> None:
+async def test_final_that_drops_its_prefix_shows_no_delta() -> None:
     async with stage() as r:
         live = await r.reader("live")
         await spoken(r, SERIES)
         live.look()
         r.engine.keeps_prefixes = False
         await r.final("No, we meet today.")
-        await until(lambda: r.engine.running)
-        r.engine.says("Nein, heute.")
+        await r.says("Nein, heute.")
         await r.finals.quiet()
         messages = live.look()
         assert [type(m) for m in messages] == [TranslationFinal]
 
 
-async def test_who_comes_in_mid_utterance_sees_all_that_was_shown() -> None:
-    async with stage() as r:
-        await r.reader("live")
+async def test_newcomer_sees_the_open_utterance() -> None:
+    async with stage("de") as r:
         await spoken(r, SERIES)
         live, stable, final = await r.reader("live"), await r.reader("stable"), await r.reader("final")
         for screen in (live, stable, final):
@@ -136,8 +129,7 @@ async def test_who_comes_in_mid_utterance_sees_all_that_was_shown() -> None:
 async def test_another_stability_shows_what_it_would_have_shown(
     before: Stability, after: Stability, committed: str, tentative: str
 ) -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         reader = await r.reader(before)
         await spoken(r, SERIES)
         r.room.update(reader.member, "x", Preferences(None, ("de",), after))
@@ -169,9 +161,8 @@ async def test_captions_go_on_without_readers_of_another_language() -> None:
 # ---------------------------------------------------------------- one generation in flight
 
 
-async def test_a_newer_revision_ends_the_generation_of_the_older_in_the_engine() -> None:
-    async with stage() as r:
-        await r.reader("live")
+async def test_newer_revision_ends_the_older_generation() -> None:
+    async with stage("de") as r:
         r.hear("we", 1)
         await until(lambda: r.engine.running)
         r.hear("we will", 2)
@@ -183,9 +174,8 @@ async def test_a_newer_revision_ends_the_generation_of_the_older_in_the_engine()
         assert r.engine.most_running == 1
 
 
-async def test_while_it_waits_the_newest_revision_takes_the_place_of_the_older() -> None:
-    async with stage(max_running=1) as r:
-        await r.reader("live")
+async def test_newest_revision_replaces_a_waiting_one() -> None:
+    async with stage("de", max_running=1) as r:
         r.hear("busy", utterance="other")
         await until(lambda: r.engine.running)
         for rev, text in enumerate(("we", "we will", "we will meet"), 1):
@@ -197,133 +187,108 @@ async def test_while_it_waits_the_newest_revision_takes_the_place_of_the_older()
         assert r.engine.requests[-1].text == "we will meet"
 
 
-async def test_the_newest_revision_waits_until_a_reader_can_have_read_the_last(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_newest_revision_waits_for_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 0.0
     monkeypatch.setattr("gateway.translation.partials.time", SimpleNamespace(monotonic=lambda: now_s))
     monkeypatch.setattr("gateway.translation.partials._LOOK_S", 0.001)
-    async with stage() as r:
-        await r.reader("live")
-        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=1.0)
-        async with r.partials:
-            await spoken(r, SERIES[:1])
-            now_s = 0.4  # half the pace, as there is nothing to read yet
-            for rev, text in enumerate(("we will", "we will meet", "we will meet on"), 2):
-                r.hear(text, rev)
-                await idle()
-            assert len(r.engine.requests) == 1
-            now_s = 0.6
-            await until(lambda: len(r.engine.requests) == 2)
-            assert r.engine.requests[-1].text == "we will meet on"
+    async with stage("de", partials={"pace_s": 1.0}) as r:
+        await spoken(r, SERIES[:1])
+        now_s = 0.4  # half the pace, as there is nothing to read yet
+        for rev, text in enumerate(("we will", "we will meet", "we will meet on"), 2):
+            r.hear(text, rev)
+            await idle()
+        assert len(r.engine.requests) == 1
+        now_s = 0.6
+        await until(lambda: len(r.engine.requests) == 2)
+        assert r.engine.requests[-1].text == "we will meet on"
 
 
-async def test_a_full_event_loop_has_only_finals_translated_until_it_has_time_again() -> None:
-    async with stage() as r:
+async def test_late_loop_translates_only_finals() -> None:
+    lag_s = 10.0
+    async with stage(partials={"pace_s": 0.0, "lag_s": lambda: lag_s}) as r:
         live = await r.reader("live")
         captions = await r.reader("live", "en")
-        lag_s = 10.0
-        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
-        async with r.partials:
-            r.hear("we will")
-            r.hear("never mind", utterance="other")
-            await idle()
-            assert r.engine.requests == []
-            assert [m.text for m in captions.look() if isinstance(m, Caption)] == ["we will", "never mind"]
-            await r.final("Never mind.", utterance="other")
-            await until(lambda: r.engine.requests)
-            r.engine.says("Macht nichts.")
-            await r.finals.quiet()
-            assert [m.text for m in live.look() if isinstance(m, TranslationFinal)] == ["Macht nichts."]
-            assert len(r.engine.requests) == 1
-            lag_s = 0.0
-            await until(lambda: len(r.engine.requests) == 2)
-            assert r.engine.requests[-1].text == "we will"
+        r.hear("we will")
+        r.hear("never mind", utterance="other")
+        await idle()
+        assert r.engine.requests == []
+        assert [m.text for m in captions.look() if isinstance(m, Caption)] == ["we will", "never mind"]
+        await r.final("Never mind.", utterance="other")
+        await until(lambda: r.engine.requests)
+        r.engine.says("Macht nichts.")
+        await r.finals.quiet()
+        assert [m.text for m in live.look() if isinstance(m, TranslationFinal)] == ["Macht nichts."]
+        assert len(r.engine.requests) == 1
+        lag_s = 0.0
+        await until(lambda: len(r.engine.requests) == 2)
+        assert r.engine.requests[-1].text == "we will"
 
 
-async def test_each_millisecond_of_lateness_delays_by_a_tenth_of_a_second_up_to_five(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_lateness_delays_up_to_five_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s, lag_s = 100.0, 0.014
     monkeypatch.setattr("gateway.translation.partials.time", SimpleNamespace(monotonic=lambda: now_s))
     monkeypatch.setattr("gateway.translation.partials._LOOK_S", 0.001)
-    async with stage() as r:
-        await r.reader("live")
-        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
-        async with r.partials:
-            for wait_s in (1.0, 5.0):
-                count = len(r.engine.requests)
-                r.hear(f"wait {wait_s}", utterance=str(wait_s))
-                now_s += wait_s - 0.01
-                await asyncio.sleep(0.01)
-                await idle()
-                assert len(r.engine.requests) == count
-                now_s += 0.02
-                await until(lambda: len(r.engine.requests) > count)  # noqa: B023 -- awaited in the loop
-                lag_s = 60.0
+    async with stage("de", partials={"pace_s": 0.0, "lag_s": lambda: lag_s}) as r:
+        for wait_s in (1.0, 5.0):
+            count = len(r.engine.requests)
+            r.hear(f"wait {wait_s}", utterance=str(wait_s))
+            now_s += wait_s - 0.01
+            await asyncio.sleep(0.01)
+            await idle()
+            assert len(r.engine.requests) == count
+            now_s += 0.02
+            await until(lambda: len(r.engine.requests) > count)  # noqa: B023 -- awaited in the loop
+            lag_s = 60.0
 
 
 @swiftly
-async def test_one_that_falls_due_sooner_than_it_seemed_is_not_late() -> None:
-    async with stage() as r:
-        await r.reader("live")
+async def test_partial_due_sooner_is_not_late() -> None:
+    lag_s = 0.0
+    async with stage("de", partials={"pace_s": 0.2, "lag_s": lambda: lag_s}) as r:
+        await spoken(r, SERIES[:1])
+        lag_s = 10.0
+        r.hear("we will meet", 2)
         lag_s = 0.0
-        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.2, lag_s=lambda: lag_s)
-        async with r.partials:
-            await spoken(r, SERIES[:1])
-            lag_s = 10.0
-            r.hear("we will meet", 2)
-            lag_s = 0.0
-            r.hear("we will meet on", 3)
-            await asyncio.sleep(0.11)
-            assert [request.text for request in r.engine.requests] == ["we will", "we will meet on"]
+        r.hear("we will meet on", 3)
+        await asyncio.sleep(0.11)
+        assert [request.text for request in r.engine.requests] == ["we will", "we will meet on"]
 
 
-async def test_an_utterance_is_looked_at_by_one_timer_however_often_it_is_revised() -> None:
-    async with stage() as r:
-        await r.reader("live")
-        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=60.0, lag_s=lambda: 10.0)
-        async with r.partials:
-            timers: list[asyncio.TimerHandle | None] = []
-            for rev in range(1, 6):
-                r.hear("we will meet " * rev, rev)
-                ((spoken,),) = [
-                    of_one.values() for of_room in r.partials._open.values() for of_one in of_room.values()
-                ]
-                timers.append(spoken.timer)
-            assert [timer is not None and not timer.cancelled() for timer in timers] == [False] * 4 + [True]
+async def test_utterance_has_one_timer() -> None:
+    async with stage("de", partials={"pace_s": 60.0, "lag_s": lambda: 10.0}) as r:
+        timers: list[asyncio.TimerHandle | None] = []
+        for rev in range(1, 6):
+            r.hear("we will meet " * rev, rev)
+            ((spoken,),) = [
+                of_one.values() for of_room in r.partials._open.values() for of_one in of_room.values()
+            ]
+            timers.append(spoken.timer)
+        assert [timer is not None and not timer.cancelled() for timer in timers] == [False] * 4 + [True]
 
 
-async def test_a_full_event_loop_ends_no_generation_until_the_next_may_follow() -> None:
-    async with stage() as r:
-        await r.reader("live")
+async def test_late_loop_keeps_the_running_generation() -> None:
+    lag_s = 0.0
+    async with stage("de", partials={"pace_s": 0.0, "lag_s": lambda: lag_s}) as r:
+        r.hear("we will")
+        await until(lambda: r.engine.running)
+        lag_s = 10.0
+        r.hear("we will meet", 2)
+        await idle()
+        assert [request.text for request in r.engine.pending()] == ["we will"]
         lag_s = 0.0
-        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.0, lag_s=lambda: lag_s)
-        async with r.partials:
-            r.hear("we will")
-            await until(lambda: r.engine.running)
-            lag_s = 10.0
-            r.hear("we will meet", 2)
-            await idle()
-            assert [request.text for request in r.engine.pending()] == ["we will"]
-            lag_s = 0.0
-            await until(lambda: len(r.engine.requests) == 2)
-            assert [request.text for request in r.engine.pending()] == ["we will meet"]
+        await until(lambda: len(r.engine.requests) == 2)
+        assert [request.text for request in r.engine.pending()] == ["we will meet"]
 
 
 async def test_the_lateness_of_a_shared_machine_changes_nothing() -> None:
-    async with stage() as r:
-        await r.reader("live")
-        r.partials = r.finals._partials = usual(Partials, r.scheduler, pace_s=0.0, lag_s=lambda: 0.003)
-        async with r.partials:
-            r.hear("we will")
-            await idle()
-            assert [request.text for request in r.engine.requests] == ["we will"]
+    async with stage("de", partials={"pace_s": 0.0, "lag_s": lambda: 0.003}) as r:
+        r.hear("we will")
+        await idle()
+        assert [request.text for request in r.engine.requests] == ["we will"]
 
 
 async def test_the_same_words_again_are_not_translated_again() -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         await spoken(r, SERIES[:1])
         r.hear("we will", 2)
         await idle()
@@ -336,9 +301,8 @@ async def test_the_same_words_again_are_not_translated_again() -> None:
         assert len(r.engine.running) == 1
 
 
-async def test_what_was_generated_of_a_superseded_revision_is_the_next_draft() -> None:
-    async with stage() as r:
-        await r.reader("live")
+async def test_superseded_text_is_the_next_draft() -> None:
+    async with stage("de") as r:
         await spoken(r, SERIES[:2])
         assert r.engine.requests[-1].draft == "Wir"
         r.hear("we will meet on", 3)
@@ -364,8 +328,7 @@ async def test_a_rejected_revision_leaves_what_is_shown() -> None:
 
 async def test_a_model_that_disagrees_freezes_nothing() -> None:
     """Each rejection lets it go on from what it likes less; the next utterance begins afresh."""
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         await spoken(r, SERIES)
         tolerances = []
         for rev in range(10, 13):
@@ -398,13 +361,12 @@ async def test_the_final_ends_the_generation_of_the_partial() -> None:
         assert nothing_is_live(r)
 
 
-async def test_a_generation_that_ends_as_the_final_comes_shows_nothing_more() -> None:
+async def test_generation_ending_with_the_final_is_not_shown() -> None:
     async with stage() as r:
         live = await r.reader("live")
         await spoken(r, SERIES)
         r.hear("we will meet on friday at noon today", 9)
-        await until(lambda: r.engine.running)
-        r.engine.says("Wir treffen uns am Freitag um zwölf")
+        await r.says("Wir treffen uns am Freitag um zwölf")
         await r.final("We will meet on Friday.")
         await until(lambda: r.engine.requests[-1].final and r.engine.running)
         live.look()
@@ -415,7 +377,7 @@ async def test_a_generation_that_ends_as_the_final_comes_shows_nothing_more() ->
         assert live.committed["de"] == "Wir treffen uns am Freitag."
 
 
-async def test_while_the_final_is_written_to_the_log_nothing_more_is_shown() -> None:
+async def test_nothing_is_shown_while_a_final_is_logged() -> None:
     async with stage() as r:
         live = await r.reader("live")
         await spoken(r, SERIES)
@@ -441,7 +403,7 @@ async def test_while_the_final_is_written_to_the_log_nothing_more_is_shown() -> 
 # ---------------------------------------------------------------- finals go first
 
 
-async def test_finals_take_the_places_of_partials_which_go_on_afterwards() -> None:
+async def test_finals_preempt_partials_which_resume() -> None:
     async with stage(max_running=2) as r:
         live = await r.reader("live")
         r.hear("we", utterance="partial")
@@ -463,8 +425,7 @@ async def test_finals_take_the_places_of_partials_which_go_on_afterwards() -> No
 
 
 async def test_partials_take_half_of_the_engine_at_most() -> None:
-    async with stage(max_running=4) as r:
-        await r.reader("live")
+    async with stage("de", max_running=4) as r:
         for number in range(3):
             r.hear("we", utterance=str(number))
         await until(lambda: len(r.engine.running) == 2)
@@ -477,9 +438,8 @@ async def test_partials_take_half_of_the_engine_at_most() -> None:
 # ---------------------------------------------------------------- ends
 
 
-async def test_an_engine_that_dies_leaves_the_utterance_to_its_final() -> None:
-    async with stage() as r:
-        await r.reader("live")
+async def test_dead_engine_leaves_the_utterance_to_its_final() -> None:
+    async with stage("de") as r:
         r.hear("we", 1)
         await until(lambda: r.engine.running)
         r.engine.dies()
@@ -489,8 +449,7 @@ async def test_an_engine_that_dies_leaves_the_utterance_to_its_final() -> None:
         await idle()
         assert len(r.engine.requests) == 1
         await r.final("We will.")
-        await until(lambda: r.engine.running)
-        r.engine.says("Wir werden.")
+        await r.says("Wir werden.")
         await r.finals.quiet()
 
 
@@ -506,7 +465,7 @@ async def test_who_leaves_takes_what_they_were_saying_along() -> None:
         assert nothing_is_live(r)
 
 
-async def test_what_is_taken_up_after_an_absence_is_left_to_its_final_which_goes_on_from_it() -> None:
+async def test_utterance_after_absence_is_left_to_its_final() -> None:
     async with stage() as r:
         live = await r.reader("live")
         await spoken(r, SERIES)
@@ -528,9 +487,8 @@ async def test_what_is_taken_up_after_an_absence_is_left_to_its_final_which_goes
         assert nothing_is_live(r)
 
 
-async def test_what_is_said_on_after_an_absence_leaves_no_caption_at_the_next() -> None:
-    async with stage() as r:
-        await r.reader("live")
+async def test_second_absence_leaves_no_caption() -> None:
+    async with stage("de") as r:
         r.hear("we")
         r.partials.speaker_away(r.room, "ana")
         r.hear("we will", 2)
@@ -540,8 +498,7 @@ async def test_what_is_said_on_after_an_absence_leaves_no_caption_at_the_next() 
 
 
 async def test_utterances_that_are_never_finished_are_forgotten_in_time() -> None:
-    async with stage(max_running=500) as r:
-        await r.reader("live")
+    async with stage("de", max_running=500) as r:
         for number in range(300):
             r.hear("we", utterance=str(number))
             r.partials.speaker_away(r.room, "ana")
@@ -550,9 +507,8 @@ async def test_utterances_that_are_never_finished_are_forgotten_in_time() -> Non
         assert nothing_is_live(r)
 
 
-async def test_the_fourth_open_utterance_of_a_speaker_ends_the_first() -> None:
-    async with stage(max_running=32) as r:
-        await r.reader("live")
+async def test_fourth_open_utterance_ends_the_first() -> None:
+    async with stage("de", max_running=32) as r:
         for number in range(4):
             r.hear("we", utterance=str(number))
         await until(lambda: len(r.engine.running) == 3)
@@ -578,7 +534,7 @@ async def test_an_engine_slower_than_the_recogniser_still_shows_something() -> N
         assert live.committed.get("de", "") + live.tentative.get("de", "")
 
 
-async def test_finals_that_wait_inside_the_engine_take_the_places_of_partials_too() -> None:
+async def test_finals_inside_the_engine_preempt_too() -> None:
     async with stage(max_running=2) as r:
         [lane] = r.scheduler._lanes
         lane._lookahead = 2
@@ -591,9 +547,8 @@ async def test_finals_that_wait_inside_the_engine_take_the_places_of_partials_to
         await until(lambda: all(request.final for request in r.engine.pending()))
 
 
-async def test_a_language_that_is_spoken_after_all_is_translated_no_further() -> None:
-    async with stage() as r:
-        await r.reader("live")
+async def test_spoken_language_is_translated_no_further() -> None:
+    async with stage("de") as r:
         r.hear("we will", 1)
         await until(lambda: r.engine.running)
         german = Utterance("u", 2, "wir", "de", "ana", "Ana", False)
@@ -602,15 +557,14 @@ async def test_a_language_that_is_spoken_after_all_is_translated_no_further() ->
 
 
 async def test_leaving_the_partials_ends_every_generation() -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         r.hear("we")
         await until(lambda: r.engine.running)
     assert r.engine.running == {}
     assert (r.scheduler.running, r.scheduler.waiting) == (0, 0)
 
 
-async def test_a_revision_without_room_is_dropped_and_the_next_says_more() -> None:
+async def test_revision_without_room_is_dropped() -> None:
     async with stage() as r:
         captions = await r.reader("live", "en")
         await r.reader("live")
@@ -624,13 +578,12 @@ async def test_a_revision_without_room_is_dropped_and_the_next_says_more() -> No
         assert [m.text for m in captions.look() if isinstance(m, Caption)] == ["we will", "we will meet"]
 
 
-async def test_a_bug_leaves_the_utterance_to_its_final_and_other_utterances_go_on(
+async def test_bug_leaves_one_utterance_to_its_final(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         with monkeypatch.context() as broken:
-            broken.setattr("gateway.translation.commit_policy.CommitPolicy.take", None)
+            broken.setattr("gateway.translation.commit_policy.CommitPolicy.take_hypothesis", None)
             r.hear("we")
             await until(r.engine.pending)
             r.engine.says("Wir")
@@ -643,11 +596,10 @@ async def test_a_bug_leaves_the_utterance_to_its_final_and_other_utterances_go_o
         await until(lambda: r.engine.requests[-1].final)
 
 
-async def test_a_bug_before_the_generation_is_none_of_the_speakers_business(
+async def test_bug_before_a_generation_spares_the_speaker(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with stage() as r:
-        await r.reader("live")
+    async with stage("de") as r:
         with monkeypatch.context() as broken:
             broken.setattr(r.scheduler, "admit", None)
             r.hear("we")
@@ -677,9 +629,7 @@ STEPS = st.lists(
 
 @given(STEPS, st.lists(WORDS, min_size=1, max_size=8))
 @settings(max_examples=150)
-def test_committed_text_only_grows_until_the_final_which_comes_once(
-    steps: list[tuple[str, list[str]]], last: list[str]
-) -> None:
+def test_committed_text_grows_until_one_final(steps: list[tuple[str, list[str]]], last: list[str]) -> None:
     asyncio.run(_play(steps, " ".join(last)))
 
 
@@ -729,7 +679,7 @@ async def _play(steps: list[tuple[str, list[str]]], last: str) -> None:
 
 
 @swiftly
-async def test_while_the_event_loop_is_late_only_finals_are_translated() -> None:
+async def test_late_gateway_translates_only_finals() -> None:
     async with (
         running() as gateway,
         joined(gateway, speaks="en") as ana,
@@ -744,8 +694,8 @@ async def test_while_the_event_loop_is_late_only_finals_are_translated() -> None
 # ---------------------------------------------------------------- memory
 
 
-async def test_where_too_much_is_being_said_the_account_with_the_most_gives_way() -> None:
-    async with stage(live_bytes=190_000) as r:
+async def test_full_budget_ends_the_largest_account() -> None:
+    async with stage(partials={"max_bytes": 190_000}) as r:
         screen = await r.reader("live")
         for name, account in (("ana", "a"), ("bo", "a"), ("cy", "c")):
             member = Member(participant=name, name=name, speaks="en", reads=(), stability="final", account=account)
@@ -761,19 +711,18 @@ async def test_where_too_much_is_being_said_the_account_with_the_most_gives_way(
         assert nothing_is_live(r)
 
 
-async def test_what_is_too_long_for_all_of_the_memory_is_shown_and_not_kept() -> None:
-    async with stage(live_bytes=1_000) as r:
+async def test_text_beyond_the_budget_is_not_kept() -> None:
+    async with stage(partials={"max_bytes": 1_000}) as r:
         screen = await r.reader("live")
         for rev, text in enumerate(("we", "we will"), 1):
             r.hear(text, rev)
             assert nothing_is_live(r)
         await r.final("We will meet.")
-        await until(lambda: r.engine.running)
-        r.engine.says("Wir treffen uns.")
+        await r.says("Wir treffen uns.")
         await until(lambda: [m for m in screen.look() if isinstance(m, TranslationFinal)])
 
 
-async def test_what_is_being_said_is_translated_only_where_something_translates_it() -> None:
+async def test_partials_need_a_lane_for_their_pair() -> None:
     async with stage() as r:
         r.engine.pairs = frozenset({("en", "de")})
         await r.reader("live", "de")
@@ -787,10 +736,9 @@ async def test_what_is_being_said_is_translated_only_where_something_translates_
 # ---------------------------------------------------------------- traces
 
 
-async def test_a_final_that_is_traced_tells_what_became_of_its_partials() -> None:
+async def test_traced_final_tells_of_its_partials() -> None:
     with recording() as spans:
-        async with stage() as r:
-            await r.reader("live")
+        async with stage("de") as r:
             await spoken(r, SERIES[:2])
             assert spans == []
             await r.final("We will meet.", traceparent=f"00-{7:032x}-{7:016x}-01")
@@ -800,18 +748,15 @@ async def test_a_final_that_is_traced_tells_what_became_of_its_partials() -> Non
             assert sum(span.name == "partials" for span in spans) == 1
 
 
-async def test_languages_that_are_refused_together_are_tried_one_by_one() -> None:
-    async with stage() as r:
-        await r.reader("live")
-        await r.reader("live", "fr")
+async def test_languages_refused_together_are_tried_singly() -> None:
+    async with stage("de fr") as r:
         r.quota = Quota(waiting=1)
         r.hear("we")
         await until(lambda: len(r.engine.pending()) == 2)
 
 
-async def test_a_bug_when_one_generation_ends_leaves_the_others_alone() -> None:
-    async with stage() as r:
-        await r.reader("live")
+async def test_bug_at_an_end_spares_other_generations() -> None:
+    async with stage("de") as r:
         r.hear("we")
         r.hear("hi", utterance="v")
         await until(lambda: len(r.engine.pending()) == 2)
@@ -830,7 +775,7 @@ async def test_a_bug_when_one_generation_ends_leaves_the_others_alone() -> None:
 # ---------------------------------------------------------------- the budget
 
 
-def test_the_account_that_holds_the_most_gives_way_with_what_it_used_least_recently() -> None:
+def test_largest_account_gives_way_first() -> None:
     budget = LiveBudget[str](max_bytes=10)
     budget.use("small", "s", 3)
     budget.use("large", "a", 3)
@@ -853,7 +798,7 @@ def test_the_account_that_holds_the_most_gives_way_with_what_it_used_least_recen
         )
     )
 )
-def test_the_sum_is_that_of_what_is_held_and_stays_within_bounds(steps: list[tuple[str, str, int, int]]) -> None:
+def test_budget_sum_stays_within_bounds(steps: list[tuple[str, str, int, int]]) -> None:
     budget = LiveBudget[int](max_bytes=100)
     held: dict[int, int] = {}
     for step, account, name, size in steps:

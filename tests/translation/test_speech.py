@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -61,9 +63,16 @@ class Talk:
         ]
 
 
-async def test_a_settled_segment_is_accepted_while_the_talk_goes_on() -> None:
-    async with stage() as made:
-        talk, reader = Talk(made), await made.reader(lang="en")
+@asynccontextmanager
+async def talking(reads: str = "", *, in_flight: int = 100, speaker: bool = False) -> AsyncIterator[Talk]:
+    """reads, speaker: as for `stage`."""
+    async with stage(reads, speaker=speaker) as made:
+        yield Talk(made, in_flight)
+
+
+async def test_settled_segment_is_accepted_during_the_talk() -> None:
+    async with talking() as talk:
+        reader = await talk.stage.reader(lang="en")
         await talk.hears("We go.", "We go. Then", "We go. Then we stay")
         assert await talk.logged() == [("u…", "We go.")]
         captions = [(m.utterance, m.text, m.final) for m in reader.look() if isinstance(m, Caption)]
@@ -78,8 +87,8 @@ async def test_a_settled_segment_is_accepted_while_the_talk_goes_on() -> None:
 
 
 async def test_the_speaker_is_told_once_all_is_accepted() -> None:
-    async with stage() as made:
-        talk, ana = Talk(made), await made.reader(lang="ja", participant="ana")
+    async with talking() as talk:
+        ana = await talk.stage.reader(lang="ja", participant="ana")
         await talk.hears("We go.", "We go. Then")
         assert not [m for m in ana.look() if isinstance(m, UtteranceAccepted)]
         await talk.ends("We go. Then we stay. Bye.")
@@ -87,12 +96,10 @@ async def test_the_speaker_is_told_once_all_is_accepted() -> None:
         assert accepted.id == "u"
 
 
-async def test_only_the_first_segment_is_translated_while_the_next_is_unsettled() -> None:
-    async with stage() as made:
-        talk = Talk(made)
-        await made.reader()
+async def test_only_first_open_segment_is_translated() -> None:
+    async with talking("de") as talk:
         await talk.hears("We go. Then")
-        assert [request.text for request in made.engine.requests] == []
+        assert [request.text for request in talk.stage.engine.requests] == []
         await talk.hears("We go. Then we")
         assert {text for _, text in await talk.logged()} == {"We go."}
 
@@ -120,16 +127,14 @@ async def test_only_the_first_segment_is_translated_while_the_next_is_unsettled(
 async def test_a_final_sent_again_changes_nothing_anywhere(
     partials: list[str], final: str, logged: list[tuple[str, str]], moves: bool
 ) -> None:
-    async with stage() as made:
-        talk = Talk(made)
-        await made.speaker()
+    async with talking(speaker=True) as talk:
         await talk.hears(*partials)
         if moves:
             talk.another_gateway()
         await talk.ends(final)
         assert await talk.logged() == logged
-        await made.finals.quiet()
-        assert made.finished[-1:] == [("u", False)]
+        await talk.stage.finals.quiet()
+        assert talk.stage.finished[-1:] == [("u", False)]
         for again in (False, True):
             talk.another_gateway()
             accepted = await talk.ends(final, again=again)
@@ -138,8 +143,8 @@ async def test_a_final_sent_again_changes_nothing_anywhere(
 
 
 async def test_another_gateway_goes_on_in_the_middle() -> None:
-    async with stage() as made:
-        talk, reader = Talk(made), await made.reader(lang="en")
+    async with talking() as talk:
+        reader = await talk.stage.reader(lang="en")
         await talk.hears("We go.", "We go. Then we stay.", "We go. Then we stay. And")
         reader.look()
         talk.another_gateway()
@@ -150,8 +155,7 @@ async def test_another_gateway_goes_on_in_the_middle() -> None:
 
 
 async def test_a_closed_utterance_takes_no_other_text() -> None:
-    async with stage() as made:
-        talk = Talk(made)
+    async with talking() as talk:
         await talk.ends("We go.")
         talk.another_gateway()
         for text in ("We stay.", "We go. Then we stay."):
@@ -161,9 +165,8 @@ async def test_a_closed_utterance_takes_no_other_text() -> None:
 
 
 async def test_a_refusal_in_the_middle_resumes_where_it_stopped() -> None:
-    async with stage() as made:
-        talk = Talk(made)
-        real, calls = made.log.accept, []
+    async with talking() as talk:
+        real, calls = talk.stage.log.accept, []
 
         async def accept(meeting: str, utterance: Utterance, fence: Any = None) -> Accepted:
             calls.append(utterance.id)
@@ -171,7 +174,7 @@ async def test_a_refusal_in_the_middle_resumes_where_it_stopped() -> None:
                 raise Overloaded("busy")
             return await real(meeting, utterance, fence)
 
-        made.log.accept = accept  # type: ignore[method-assign]
+        talk.stage.log.accept = accept  # type: ignore[method-assign]
         with pytest.raises(Overloaded):
             await talk.ends("One. Two. Three.")
         await talk.ends("One. Two. Three.")
@@ -180,8 +183,8 @@ async def test_a_refusal_in_the_middle_resumes_where_it_stopped() -> None:
 
 
 async def test_a_refused_segment_is_settled_later() -> None:
-    async with stage() as made:
-        talk, reader = Talk(made), await made.reader(lang="en")
+    async with talking() as talk:
+        made, reader = talk.stage, await talk.stage.reader(lang="en")
         refuses, real = [True], made.log.accept
 
         async def accept(meeting: str, utterance: Utterance, fence: Any = None) -> Accepted:
@@ -198,8 +201,8 @@ async def test_a_refused_segment_is_settled_later() -> None:
 
 
 async def test_a_participant_has_a_bound_of_untranslated_segments() -> None:
-    async with stage() as made:
-        talk = Talk(made, in_flight=2)
+    async with talking(in_flight=2) as talk:
+        made = talk.stage
         await made.reader()
         with pytest.raises(TooManyInFlight):
             await talk.ends("One. Two. Three.")
@@ -213,9 +216,8 @@ async def test_a_participant_has_a_bound_of_untranslated_segments() -> None:
 
 
 async def test_it_is_finished_when_every_segment_is() -> None:
-    async with stage() as made:
-        talk = Talk(made)
-        await made.speaker()
+    async with talking(speaker=True) as talk:
+        made = talk.stage
         await made.reader()
         await talk.ends("One. Two.")
         await until(lambda: len(made.engine.pending()) == 2)
@@ -228,8 +230,8 @@ async def test_it_is_finished_when_every_segment_is() -> None:
 
 
 async def test_giving_up_withdraws_the_rest_alone() -> None:
-    async with stage() as made:
-        talk, reader = Talk(made), await made.reader(lang="en")
+    async with talking() as talk:
+        made, reader = talk.stage, await talk.stage.reader(lang="en")
         await talk.hears("We go.", "We go. Then")
         talk.speech.withdraw(made.room, ("ana", "u"))
         assert [m.utterance for m in reader.look() if isinstance(m, UtteranceCancelled)] == ["u~2"]
@@ -237,9 +239,8 @@ async def test_giving_up_withdraws_the_rest_alone() -> None:
 
 
 async def test_cancelling_stops_every_segment() -> None:
-    async with stage() as made:
-        talk = Talk(made)
-        await made.speaker()
+    async with talking(speaker=True) as talk:
+        made = talk.stage
         await made.reader()
         await talk.ends("One. Two.")
         talk.speech.cancel(made.room, ("ana", "u"))
@@ -247,9 +248,9 @@ async def test_cancelling_stops_every_segment() -> None:
         assert made.finished == [("u", True)]
 
 
-async def test_a_caption_of_what_is_not_said_any_more_goes() -> None:
-    async with stage() as made:
-        talk, reader = Talk(made), await made.reader(lang="en")
+async def test_caption_of_a_withdrawn_rest_goes() -> None:
+    async with talking() as talk:
+        made, reader = talk.stage, await talk.stage.reader(lang="en")
         await talk.hears("We go.", "We go. Uh")
         await talk.ends("We go.")
         assert [m.utterance for m in reader.look() if isinstance(m, UtteranceCancelled)] == ["u~2"]
@@ -257,12 +258,11 @@ async def test_a_caption_of_what_is_not_said_any_more_goes() -> None:
 
 
 async def test_segments_have_their_part_of_the_time() -> None:
-    async with stage() as made:
-        talk = Talk(made)
+    async with talking() as talk:
         await talk.hears("One two.", start_ms=1_000, end_ms=2_000)
         await talk.hears("One two. Three", start_ms=1_000, end_ms=2_500)
         await talk.ends("One two. Three four. Five six.", start_ms=1_000, end_ms=5_000)
-        page = await made.log.read("m", 0)
+        page = await talk.stage.log.read("m", 0)
         spans = [
             (e.event.utterance.start_ms, e.event.utterance.end_ms)
             for e in page.publications
@@ -273,10 +273,9 @@ async def test_segments_have_their_part_of_the_time() -> None:
 
 
 async def test_who_left_is_forgotten() -> None:
-    async with stage() as made:
-        talk = Talk(made)
+    async with talking() as talk:
         await talk.hears("We go.", "We go. Then")
-        talk.speech.speaker_left(made.room, "ana", for_good=True)
+        talk.speech.speaker_left(talk.stage.room, "ana", for_good=True)
         assert not talk.speech._open
 
 
@@ -298,8 +297,8 @@ async def test_any_chunking_over_gateways_says_all_once(words: list[str], steps:
 
 
 async def test_segments_end_in_their_order_whichever_is_translated_first() -> None:
-    async with stage() as made:
-        talk, reader = Talk(made), await made.reader()
+    async with talking() as talk:
+        made, reader = talk.stage, await talk.stage.reader()
         await talk.ends("One. Two. Three.")
         await until(lambda: len(made.engine.requests) == 3)
         first, *others = made.engine.requests
@@ -315,32 +314,30 @@ async def test_segments_end_in_their_order_whichever_is_translated_first() -> No
         assert first.text == "One."
 
 
-async def test_the_end_of_a_talk_without_times_has_its_share_of_the_whole() -> None:
-    async with stage() as made:
-        talk = Talk(made)
+async def test_rest_without_times_has_its_share() -> None:
+    async with talking() as talk:
         await talk.hears("One two.", "One two. Three")
         await talk.ends("One two. Three four.", start_ms=0, end_ms=20_000)
-        last = (await made.log.read("m", 0)).publications[-1].event
+        last = (await talk.stage.log.read("m", 0)).publications[-1].event
         assert isinstance(last, Said)
         assert last.utterance.start_ms is not None
         assert 5_000 < last.utterance.start_ms < 12_000
 
 
-async def test_one_message_has_a_bounded_number_of_segments_and_the_next_try_goes_on() -> None:
-    async with stage() as made:
-        talk = Talk(made, in_flight=2)
+async def test_segments_of_one_message_are_bounded() -> None:
+    async with talking(in_flight=2) as talk:
         text = "One two three. Four five six. Seven eight nine. Ten eleven twelve."
         with pytest.raises(TooManyInFlight):
             await talk.ends(text)
         assert len(await talk.logged()) == 2
-        assert talk.speech.is_begun(made.room, ("ana", "u"))
+        assert talk.speech.is_begun(talk.stage.room, ("ana", "u"))
         await talk.ends(text)
         assert [id for id, _ in await talk.logged()] == ["u…", "u~2…", "u~3…", "u~4"]
 
 
 async def test_another_gateway_withdraws_what_follows_the_accepted_segments() -> None:
-    async with stage() as made:
-        talk, reader = Talk(made), await made.reader(lang="en")
+    async with talking() as talk:
+        made, reader = talk.stage, await talk.stage.reader(lang="en")
         await talk.hears("We go.", "We go. Then we stay", "We go. Then we stay. And")
         talk.another_gateway()
         reader.look()
@@ -351,7 +348,7 @@ async def test_another_gateway_withdraws_what_follows_the_accepted_segments() ->
 
 
 async def test_what_a_recogniser_takes_back_leaves_the_screen() -> None:
-    async with stage() as made:
-        talk, reader = Talk(made), await made.reader(lang="en")
+    async with talking() as talk:
+        reader = await talk.stage.reader(lang="en")
         await talk.hears("We go.", "We go. Then we", "We go.")
         assert [m.utterance for m in reader.look() if isinstance(m, UtteranceCancelled)] == ["u~2"]

@@ -63,7 +63,7 @@ def test_partials_do_not_flap(revisions: list[tuple[int, list[tuple[str, float]]
 
 
 @given(GROWTH, RANKED)
-def test_the_final_is_what_is_certain_of_it_or_what_was_shown(
+def test_final_language_is_certain_or_as_shown(
     revisions: list[tuple[int, list[tuple[str, float]]]], found: list[tuple[str, float]]
 ) -> None:
     languages, text, shown = SpokenLanguages(), "", ""
@@ -114,7 +114,7 @@ def test_what_was_spoken_counts_only_with_a_share() -> None:
 )
 def test_where_nothing_is_known_it_is_none(found: list[tuple[str, float]], lang: str) -> None:
     assert SpokenLanguages().final("1", "ja", found, THREE) == lang
-    # Of one language there is nothing to detect.
+    # With one language there is nothing to detect.
     assert SpokenLanguages().final("1", "ja", found, ("de",)) == "de"
     told = SpokenLanguages()
     told.tell("de")
@@ -142,14 +142,14 @@ def test_a_short_certain_word_does_not_stick() -> None:
     assert languages.final("8", "ja", unsure("de"), THREE) == "en"
 
 
-def test_a_certain_word_gives_way_where_it_has_no_share() -> None:
+def test_certain_word_gives_way_without_share() -> None:
     languages = SpokenLanguages()
     assert languages.partial("u", "x" * 4, sure("fr"), THREE) == "fr"
     assert languages.partial("u", "x" * 7, [("de", 0.7), ("en", 0.3), ("fr", 0.0)], THREE) == "fr"
     assert languages.partial("u", "x" * 8, [("de", 0.7), ("en", 0.3), ("fr", 0.0)], THREE) == "de"
 
 
-def test_a_certain_language_gives_way_to_another_only_when_the_text_has_doubled() -> None:
+def test_certain_language_changes_once_text_has_doubled() -> None:
     languages = SpokenLanguages()
     assert languages.partial("u", "x" * 10, sure("en"), THREE) == "en"
     assert languages.partial("u", "x" * 15, sure("en"), THREE) == "en"

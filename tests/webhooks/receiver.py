@@ -1,4 +1,4 @@
-"""Somebody who is told by webhooks: a real HTTP server."""
+"""A receiver of webhooks: a real HTTP server."""
 
 from __future__ import annotations
 

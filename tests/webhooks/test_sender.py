@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import ssl
 import sys
@@ -16,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.errors import StartupError
-from gateway.webhooks.sender import Answer, Sender, proxy_of
+from gateway.domain.webhooks import Event
+from gateway.webhooks.sender import PING, Answer, Sender, body, headers, proxy_of, read_secrets
 from tests.certificates import certificate
 from tests.webhooks.receiver import receiver
 
@@ -104,9 +106,7 @@ async def tunnels(port: int) -> AsyncIterator[tuple[str, list[bytes]]]:
         await asyncio.gather(*filter(None, serving))
 
 
-async def test_the_environments_proxy_takes_it_to_the_host_and_does_not_read_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_proxy_tunnels_without_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with unsigned(tmp_path) as port, tunnels(port) as (proxy, asked):
         monkeypatch.setenv("HTTPS_PROXY", proxy)
         status, said, _ = await Sender().post("https://hooks.invalid/s3cret", b"{}", {})
@@ -128,7 +128,7 @@ async def test_what_a_proxy_answers_is_not_the_hosts_answer(monkeypatch: pytest.
         assert (status, said[:29]) == (0, "The proxy cannot be reached: ")
 
 
-async def test_a_network_of_ones_own_may_have_a_proxy_for_http(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_for_http_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with receiver() as other:
         monkeypatch.setenv("HTTP_PROXY", other.url.replace("//", "//ana:s3cret@"))
         assert (await Sender().post("http://hooks.invalid/hook", b"{}", {})).status == 200
@@ -137,7 +137,7 @@ async def test_a_network_of_ones_own_may_have_a_proxy_for_http(monkeypatch: pyte
     assert one.headers["Proxy-Authorization"] == "Basic YW5hOnMzY3JldA=="
 
 
-def test_whom_a_proxy_cannot_reach_or_must_not_is_reached_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_excluded_hosts_are_reached_directly(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proxy_of("https://hooks.example.com") is None
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
     monkeypatch.setenv("NO_PROXY", "example.com,10.0.0.1:8443")
@@ -180,9 +180,7 @@ async def test_one_that_is_busy_says_for_how_long(status: int) -> None:
         (301, "120", None),
     ],
 )
-async def test_what_it_does_not_say_in_time_is_not_asked_for(
-    status: int, retry_after: str, after_s: float | None
-) -> None:
+async def test_only_a_clear_retry_after_is_obeyed(status: int, retry_after: str, after_s: float | None) -> None:
     with receiver(lambda _: status, retry_after=retry_after) as other:
         assert (await Sender().post(other.url, b"{}", {})).retry_after_s == after_s
 
@@ -191,3 +189,79 @@ def test_without_a_client_it_is_said_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     with pytest.raises(StartupError, match=r"pip install 'translation-gateway\[remote\]'"):
         Sender()
+
+
+STARTED_MS, ENDED_MS = 1_764_072_000_123, 1_764_075_600_000
+ID = "evt_0123456789abcdef01234567"
+
+
+def test_ended_meeting_is_told_without_its_words() -> None:
+    event = Event(ID, "transcript.ready", "acme/standup", ENDED_MS + 1_500, STARTED_MS, ENDED_MS)
+    assert json.loads(body(event)) == {
+        "id": ID,
+        "type": "transcript.ready",
+        "timestamp": "2025-11-25T13:00:01.500Z",
+        "data": {
+            "tenant": "acme",
+            "meeting": "standup",
+            "started_at": "2025-11-25T12:00:00.123Z",
+            "ended_at": "2025-11-25T13:00:00.000Z",
+        },
+    }
+
+
+def test_running_meeting_has_no_end_in_its_event() -> None:
+    started = json.loads(body(Event(ID, "meeting.started", "standup", STARTED_MS, STARTED_MS)))
+    assert started["data"] == {
+        "tenant": "default",
+        "meeting": "standup",
+        "started_at": "2025-11-25T12:00:00.123Z",
+    }
+    assert json.loads(body(Event(ID, PING, "", STARTED_MS, 0)))["data"] == {}
+
+
+def test_the_signature_is_that_of_the_specification(tmp_path: Path) -> None:
+    # The example of Standard Webhooks.
+    (tmp_path / "secret").write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+    found = headers(
+        read_secrets(str(tmp_path / "secret")),
+        "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        1_614_265_330,
+        b'{"test": 2432232314}',
+    )
+    assert found == {
+        "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "webhook-timestamp": "1614265330",
+        "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    }
+
+
+def test_two_secrets_both_sign(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(f"whsec_{'A' * 32}\nwhsec_{'B' * 32}\n")
+    both = read_secrets(str(tmp_path / "secret"))
+    signed = headers(both, "id", 1, b"{}")["webhook-signature"].split(" ")
+    assert signed == [headers([each], "id", 1, b"{}")["webhook-signature"] for each in both]
+    assert len(set(signed)) == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "secret",
+        "whsec_",
+        "whsec_!!!!",
+        f"whsec_{'A' * 28}",
+        f"whsec_{'A' * 88}",
+        " ".join([f"whsec_{'A' * 32}"] * 3),
+    ],
+)
+def test_bad_secret_file_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "secret").write_text(content)
+    with pytest.raises(StartupError, match="openssl rand"):
+        read_secrets(str(tmp_path / "secret"))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match="nowhere of a webhook cannot be read: No such file"):
+        read_secrets(str(tmp_path / "nowhere"))

@@ -86,7 +86,7 @@ def check(other: Receiver) -> None:
     assert {type: len(ids) for type, ids in by_type.items()} == ONCE
 
 
-def test_two_gateways_on_one_store_tell_of_a_meeting_once_though_one_is_killed(config: Path) -> None:
+def test_killed_gateway_leaves_one_delivery(config: Path) -> None:
     killed, taken = threading.Event(), Counter[str]()
 
     def answer(one: Received) -> int:
@@ -124,7 +124,7 @@ def test_two_gateways_on_one_store_tell_of_a_meeting_once_though_one_is_killed(c
         killed.set()
 
 
-def test_without_a_store_what_waits_and_who_is_there_survive_a_restart(config: Path) -> None:
+def test_waiting_events_survive_a_restart(config: Path) -> None:
     back, taken = threading.Event(), Counter[str]()
 
     def answer(one: Received) -> int:

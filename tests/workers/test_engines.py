@@ -10,7 +10,7 @@ from gateway.config import EngineSettings, LaneSettings, Settings
 from gateway.domain.engine import EngineHealth, EngineProfile, EngineState
 from gateway.domain.errors import EngineUnavailable
 from gateway.engines.host.shared import SharedEngine
-from gateway.engines.pool.pool import Pool
+from gateway.engines.pool import Pool
 from gateway.engines.simulated import Script
 from gateway.workers.engines import Engines
 from gateway.workers.messages import EngineIs

@@ -10,14 +10,7 @@ import asyncio
 import itertools
 from collections.abc import Callable
 
-from gateway.domain.engine import (
-    EngineCapacity,
-    EngineHealth,
-    EngineProfile,
-    OnEvent,
-    TokenEvent,
-    TranslationRequest,
-)
+from gateway.domain.engine import EngineCapacity, OnEvent, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, GatewayError
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
@@ -27,95 +20,53 @@ from gateway.engines.host.messages import (
     Generated,
     GenerationFailed,
     Held,
-    OfGeneration,
     Slots,
     ToGateway,
     ToHost,
+    Wanted,
     error_of,
 )
-from gateway.engines.host.slots import Wanted
-from gateway.engines.in_flight import Generations
-from gateway.engines.lifecycle import Lifecycle
+from gateway.engines.lifecycle import Adapter, Lifecycle
 
 
-class Window:
-    """What every engine port over a host has. What brings the messages here is its subclass's.
+class Window(Adapter):
+    """What every engine port over a host has. max_running: as long as the host has said nothing."""
 
-    max_running: as long as the host has said nothing. waiting: as of `Answers`.
-    """
-
-    def __init__(self, life: Lifecycle, max_running: int, waiting: Callable[[], Wanted] = Wanted) -> None:
-        self._life = life
+    def __init__(self, life: Lifecycle, max_running: int) -> None:
+        super().__init__(life)
+        # How many more translations would be asked for now if there were slots; told with each request.
+        self.waiting: Callable[[], Wanted] = Wanted
         self._channel: Channel[ToHost, ToGateway] | None = None
-        self._profile: EngineProfile | None = None
         self._capacity = EngineCapacity(max_running, 0, 0)
-        self._generations = Generations()
-        self._answers = Answers(waiting)
+        # Those in flight; the channel may be another one later.
+        self._answers: dict[int, _Answer] = {}
+        self._numbers = itertools.count(1)
 
     def _heard(self, message: ToGateway) -> None:
         match message:
             case Generated() | GenerationFailed() | Held() | Begun():
-                self._answers.heard(message)
+                if (answer := self._answers.get(message.number)) is not None:  # else it is not read any more
+                    answer.hear(message)
             case Slots():
                 self._capacity = EngineCapacity(message.granted, message.running, message.waiting, message.lag_s)
-
-    def health(self) -> EngineHealth:
-        return self._life.health
 
     def capacity(self) -> EngineCapacity:
         """`max_running`: the slots of this gateway now; the others: of the whole engine."""
         return self._capacity
 
-    def profile(self) -> EngineProfile:
-        if self._profile is None:
-            raise self._life.unavailable()
-        return self._profile
-
-
-class Answers:
-    """The generations in flight over one channel, which may be another one later.
-
-    waiting: how many more translations would be asked for now if there were slots; told with each request.
-    """
-
-    def __init__(self, waiting: Callable[[], Wanted] = Wanted) -> None:
-        self._waiting = waiting
-        self._answers: dict[int, _Answer] = {}
-        self._numbers = itertools.count(1)
-
-    def __len__(self) -> int:
-        return len(self._answers)
-
-    def heard(self, message: OfGeneration) -> None:
-        """The host says this; what is not read any more is ignored."""
-        if (answer := self._answers.get(message.number)) is None:
-            return
-        match message:
-            case Held():
-                answer.begun = False
-            case Begun():
-                answer.begun = True
-            case Generated():
-                answer.take(message.event)
-            case GenerationFailed():
-                answer.fail(error_of(message))
-
-    async def generate(
-        self,
-        request: TranslationRequest,
-        on_event: OnEvent,
-        generations: Generations,
-        say: Callable[[ToHost], None],
-    ) -> None:
-        """Translate one text. Raises `EngineFailed`, or `EngineUnavailable` once `generations` have ended.
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
+        """Translate one text. Raises `EngineFailed`, or `EngineUnavailable` once the generations have ended.
 
         The latter is `EngineRestarting` if the host had not begun with it.
         """
-        generation = generations.open()
+        self._life.check()
+        channel = self._channel
+        assert channel is not None  # noqa: S101 -- ready engines have it
+        generation = self._generations.open()
         number = next(self._numbers)
         self._answers[number] = answer = _Answer(on_event, begun=not request.alone)
         try:
-            say(Generate(number, request, self._waiting()))
+            channel.say(Generate(number, request, self.waiting()))
             with generation:
                 error = await answer.end
             if error is not None:
@@ -128,12 +79,10 @@ class Answers:
             generation.close()
             del self._answers[number]
             if not answer.over:
-                say(Aborted(number))
+                channel.say(Aborted(number))
 
 
 class _Answer:
-    """What becomes of a generation."""
-
     __slots__ = ("_on_event", "begun", "end", "over")
 
     def __init__(self, on_event: OnEvent, *, begun: bool) -> None:
@@ -145,7 +94,16 @@ class _Answer:
         self.end: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
         self._on_event = on_event
 
-    def take(self, event: TokenEvent) -> None:
+    def hear(self, message: Generated | GenerationFailed | Held | Begun) -> None:
+        match message:
+            case Generated():
+                self._hand_on(message.event)
+            case GenerationFailed():
+                self._fail(error_of(message))
+            case _:
+                self.begun = isinstance(message, Begun)
+
+    def _hand_on(self, event: TokenEvent) -> None:
         if self.end.done():
             return
         self.over = event.finish is not None
@@ -157,7 +115,7 @@ class _Answer:
             if self.over:
                 self.end.set_result(None)
 
-    def fail(self, error: GatewayError) -> None:
+    def _fail(self, error: GatewayError) -> None:
         self.over = True
         if not self.end.done():
             self.end.set_result(error)

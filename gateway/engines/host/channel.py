@@ -73,10 +73,7 @@ class Channel(asyncio.Protocol, Generic[_Said, _Heard]):
         await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=sock)
 
     def say(self, message: _Said) -> None:
-        """Send a message without waiting. If the connection has ended, the message is lost.
-
-        Raises the error of msgspec for a message that cannot be encoded; other messages are not affected.
-        """
+        """Send a message without waiting; lost if the connection has ended. Raises the error of msgspec."""
         encoded = _encoder.encode(message)
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(_LENGTH.pack(len(encoded)) + encoded)

@@ -169,7 +169,7 @@ class KeptHost(Host):
         child: subprocess.Popen[bytes] | None = None,
     ) -> None:
         super().__init__(sock, None, shared_at)
-        self._own = processes.of(pid)
+        self._own = processes.with_pids(pid)
         self._pid = pid
         self._child = child
 
@@ -187,7 +187,7 @@ class KeptHost(Host):
     def alive(self) -> bool:
         if self._child is not None:
             return self._child.poll() is None
-        return processes.run(self._own)
+        return processes.any_runs(self._own)
 
 
 def _met(path: Path) -> tuple[KeptHost | None, Hello | None]:

@@ -32,6 +32,7 @@ from gateway.domain.ports import Engine
 from gateway.engines.host import processes
 from gateway.engines.host.messages import (
     PROTOCOL,
+    Activity,
     GetActivity,
     Hello,
     Slots,
@@ -43,7 +44,6 @@ from gateway.engines.host.messages import (
 )
 from gateway.engines.host.orphans import exit_when_hung, exit_with_parent
 from gateway.engines.host.sharing import Gateway, Sharing
-from gateway.engines.host.work import EngineWork
 from gateway.runtime import LogStyle, log_to, settle_interpreter
 
 _log = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ def _run(sock: socket.socket, build: Callable[[], Engine], log_as: LogStyle, rol
 
 
 def _kill_below() -> None:
-    own = processes.of(os.getpid())
+    own = processes.with_pids(os.getpid())
     processes.kill(processes.descendants(own) - own, _KILL_S)
 
 
@@ -160,7 +160,7 @@ async def serve(sock: socket.socket, engine: Engine, starting: asyncio.Future[No
     """
     keep = role.keep
     if keep is not None and _is_gone(sock):
-        # Nobody would find this host: the next gateway may have looked already.
+        # The next gateway may have looked already, and would not find this host.
         sock.close()
         return
     host = _Host(engine, starting, role)
@@ -191,8 +191,7 @@ class _Host:
         self._starting = starting
         self._shared_at, self._keep = role
         self._ended = asyncio.Event()
-        self._work = EngineWork(engine, on_failure=self._look)
-        self.sharing = Sharing(self._work)
+        self.sharing = Sharing(engine, on_failure=self._look)
         # The gateway that has this host.
         self.gateway: _Owner | None = None
         # Since when no gateway has it.
@@ -223,7 +222,7 @@ class _Host:
         self.sharing.join(gateway)
         # The callback runs in a later turn of the loop, after the first look.
         self._starting.add_done_callback(self._started)
-        with self._work.lag:
+        with self.sharing.lag:
             while not self._ended.is_set():
                 self.turns += 1
                 self._look()
@@ -252,7 +251,6 @@ class _Host:
             self._started(self._starting)
 
     def left(self, gateway: _Owner) -> None:
-        """It is gone."""
         if gateway is not self.gateway:
             return
         if self._keep is None:
@@ -296,28 +294,25 @@ class _Host:
             self._say(state)
 
     def heard(self, message: ToHost) -> None:
-        """The gateway that has this host says this."""
         match message:
             case Stop():
                 self._ended.set()
             case GetActivity():
-                self._say(self._work.activity())
+                self._say(Activity(self.sharing.generations, self.sharing.progress))
 
 
 class _Owner(Gateway):
-    """The gateway that has the host."""
-
     def __init__(self, host: _Host) -> None:
         super().__init__(host.sharing)
         self._host = host
         self._told_s = 0.0
 
-    def tell(self, slots: Slots) -> None:
+    def show_slots(self, slots: Slots) -> None:
         """How busy the engine is can wait for the next look, at which it is told again; how many slots cannot."""
         now_s = asyncio.get_running_loop().time()
         if self._slots is None or slots.granted != self._slots.granted or now_s - self._told_s > _LOOK_S / 2:
             self._told_s = now_s
-            super().tell(slots)
+            super().show_slots(slots)
 
     def heard(self, message: ToHost) -> None:
         self._host.heard(message)
@@ -329,8 +324,6 @@ class _Owner(Gateway):
 
 
 class _NextOwner(_Owner):
-    """A gateway that has found the host."""
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._host.met(self)

@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from gateway.domain.engine import EngineHealth, EngineProfile, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError
-from gateway.engines.host.slots import Wanted
 
 # Raised with every change of a message below, or of a value in one: `tests/engines/host/test_messages.py` notices.
 PROTOCOL = 5
@@ -33,6 +32,15 @@ class Hello(Struct, frozen=True):
     shared_at: str
     # Whether another gateway has it; then nothing follows.
     taken: bool = False
+
+
+class Wanted(Struct, frozen=True, array_like=True):
+    """Sequences that a gateway runs or wants to run."""
+
+    # Those of final utterances, which are promised.
+    finals: int = 0
+    # All others, which give way to the finals of every gateway.
+    others: int = 0
 
 
 class Generate(Struct, frozen=True, tag="generate", array_like=True):
@@ -152,17 +160,14 @@ class Metrics(Struct, frozen=True, tag="metrics", array_like=True):
 
 
 ToHost = Generate | Aborted | GetMetrics | Demand | GetActivity | Stop
-OfGeneration = Held | Begun | Generated | GenerationFailed
-ToGateway = State | Started | Slots | Activity | OfGeneration | Metrics
+ToGateway = State | Started | Slots | Activity | Held | Begun | Generated | GenerationFailed | Metrics
 
 
 def generation_failed(number: int, error: GatewayError) -> GenerationFailed:
-    """The message for this error."""
     return GenerationFailed(number, isinstance(error, EngineUnavailable), error.message, error.retry_after_ms)
 
 
 def error_of(failed: GenerationFailed) -> GatewayError:
-    """The error in this message."""
     if failed.unavailable:
         return EngineUnavailable(failed.message, retry_after_ms=failed.retry_after_ms)
     return EngineFailed(failed.message)

@@ -24,10 +24,10 @@ _LOOK_S = 0.02
 def children() -> frozenset[Process]:
     """The running child processes that this process started through `multiprocessing`."""
     # `active_children` also reaps those that have ended.
-    return of(*(child.pid for child in multiprocessing.active_children()))
+    return with_pids(*(child.pid for child in multiprocessing.active_children()))
 
 
-def of(*pids: int | None) -> frozenset[Process]:
+def with_pids(*pids: int | None) -> frozenset[Process]:
     """The running processes with these pids."""
     found: set[Process] = set()
     for pid in pids:
@@ -41,7 +41,7 @@ def descendants(roots: Iterable[Process]) -> frozenset[Process]:
     """`roots` and all their descendants that are running now."""
     # Not psutil's `children`, which fails where one process of the machine may not be read (`hidepid`).
     by_parent: dict[int, list[Process]] = {}
-    for process in of(*psutil.pids()):
+    for process in with_pids(*psutil.pids()):
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             by_parent.setdefault(process.ppid(), []).append(process)
     found: set[Process] = set()
@@ -67,7 +67,7 @@ def kill(processes: Iterable[Process], within_s: float) -> frozenset[Process]:
     return left
 
 
-def run(processes: Iterable[Process]) -> bool:
+def any_runs(processes: Iterable[Process]) -> bool:
     """Whether any of them still runs."""
     return any(map(_runs, processes))
 

@@ -11,19 +11,13 @@ import asyncio
 import logging
 import multiprocessing
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from gateway.domain.engine import (
-    EngineCapacity,
-    EngineHealth,
-    EngineState,
-    OnEvent,
-    TranslationRequest,
-)
+from gateway.domain.engine import EngineCapacity, EngineHealth, EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.host import main, processes
@@ -103,7 +97,7 @@ class Host:
     def find(self) -> None:
         """Remember the processes that it has started so far; after its death they could not be found."""
         # The pid of a process that has ended may belong to another process by now.
-        own = processes.of(self.pid) if self.alive else frozenset()
+        own = processes.with_pids(self.pid) if self.alive else frozenset()
         self._found |= processes.descendants(self._found | own)
 
     def kill(self) -> None:
@@ -193,8 +187,7 @@ class HostedEngine(Window):
         await asyncio.to_thread(host.find)
 
     async def stop(self) -> None:
-        self._life.become(EngineState.STOPPED, "the engine was stopped")
-        self._generations.end("The engine was stopped.")
+        self._end_as_stopped()
         self._starts(Started("The engine was stopped while it started."))
         self._questions.lost()
         keep_log = self._failed
@@ -298,19 +291,12 @@ class HostedEngine(Window):
         assert self._channel is not None  # noqa: S101 -- ready engines have it
         self._channel.say(question)
 
-    # ------------------------------------------------------------ generations
-
-    def generate(self, request: TranslationRequest, on_event: OnEvent) -> Coroutine[Any, Any, None]:
-        self._life.check()
-        assert self._channel is not None  # noqa: S101 -- ready engines have it
-        return self._answers.generate(request, on_event, self._generations, self._channel.say)
-
     # ------------------------------------------------------------ state
 
     def activity(self) -> tuple[bool, int]:
-        """Whether anybody waits for the engine, other gateways included, and a number that grows with its tokens.
+        """As in `Supervisor`, for all gateways. Asks the host for news, which are here at the next call.
 
-        Asks the host for news, which are here at the next call. A host that has not answered is waited for.
+        A host that has not answered is waited for.
         """
         known = self.asking or self._activity.generations > 0, self._activity.progress
         if self._channel is not None and not self.asking:

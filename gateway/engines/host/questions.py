@@ -42,7 +42,7 @@ class Questions:
             answer.set_result(message.page)
 
     def lost(self) -> None:
-        """Nobody will answer any more."""
+        """The other side is gone: no answer comes any more."""
         for answer in self._asked.values():
             if not answer.done():
                 answer.set_result(b"")

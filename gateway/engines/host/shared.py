@@ -21,20 +21,12 @@ from gateway.domain.engine import (
     OnEvent,
     TranslationRequest,
 )
-from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
+from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.engines.host.answers import Window
 from gateway.engines.host.channel import Channel
-from gateway.engines.host.messages import (
-    Demand,
-    Slots,
-    Started,
-    ToGateway,
-    ToHost,
-)
+from gateway.engines.host.messages import Demand, Slots, Started, ToGateway, ToHost, Wanted
 from gateway.engines.host.sharing import DEMAND_S
-from gateway.engines.host.slots import Wanted
-from gateway.engines.in_flight import Generations
-from gateway.engines.lifecycle import Lifecycle
+from gateway.engines.lifecycle import Generations, Lifecycle
 
 # Time between two attempts to reach the host, and the longest for one.
 _AGAIN_S, _CONNECT_S = 0.05, 10.0
@@ -55,9 +47,7 @@ class SharedEngine(Window):
     def __init__(self) -> None:
         self.on_change: Callable[[EngineHealth], None] = lambda _: None
         self.on_slots: Callable[[], None] = lambda: None
-        self.waiting: Callable[[], Wanted] = Wanted
-        life = Lifecycle(tried_again=True, on_change=lambda health: self.on_change(health))
-        super().__init__(life, 1, lambda: self.waiting())
+        super().__init__(Lifecycle(tried_again=True, on_change=lambda health: self.on_change(health)), 1)
         # Where the host is. None: the parent says that there is none.
         self._path: Path | None = None
         # Whether there is a host, and no connection to it.
@@ -185,30 +175,23 @@ class SharedEngine(Window):
             self._said, self._said_s = waiting, loop.time()
             if self._channel is not None:
                 self._channel.say(Demand(waiting))
-        if len(self._answers):
+        if self._answers:
             self._looking = loop.call_later(_LOOK_S, self._look)
 
     # ------------------------------------------------------------ generations
 
     async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
-        channel, generations = self._check(), self._generations
+        self._life.check()
+        generations = self._generations
         if self._looking is None:
             self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
         try:
-            await self._answers.generate(request, on_event, generations, channel.say)
+            await super().generate(request, on_event)
         except EngineUnavailable:
             # The engine may have died in a host that still runs; the parent will see it.
             if generations is self._generations:
                 self._broken(_AGAIN)
             raise
-
-    def _check(self) -> Channel[ToHost, ToGateway]:
-        health = self._life.health
-        if health.state is EngineState.RESTARTING:
-            raise EngineRestarting(health.reason, retry_after_ms=5_000)
-        self._life.check()
-        assert self._channel is not None  # noqa: S101 -- ready engines have it
-        return self._channel
 
     # ------------------------------------------------------------ state
 

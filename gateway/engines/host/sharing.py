@@ -3,23 +3,45 @@
 The gateway that has the host is one of them; where there are workers, the others come to a listening Unix socket.
 A gateway that goes away takes its generations with it. A worker that does not read is dropped before it costs more
 than a few megabytes, and a gateway that does not answer keeps no slots that it does not use.
-Knows: the engine's work, which gateways are connected, when each last said what it wants.
-Must not know: how the slots are divided (`slots`), who starts the gateways, how the engine is started.
+Knows: the engine port, which gateways are connected, what each runs and last said that it wants.
+Must not know: who starts the gateways, how the engine is started.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
+from gateway.domain.engine import EngineCapacity, EngineState, TokenEvent
+from gateway.domain.errors import GatewayError
+from gateway.domain.ports import Engine
 from gateway.engines.host.channel import Channel
-from gateway.engines.host.messages import Demand, Generate, Slots, Started, ToHost
-from gateway.engines.host.slots import Wanted, grants
-from gateway.engines.host.work import EngineWork, GatewayWork
+from gateway.engines.host.messages import (
+    Aborted,
+    Begun,
+    Demand,
+    Generate,
+    Generated,
+    GenerationFailed,
+    GetMetrics,
+    Held,
+    Metrics,
+    Slots,
+    Started,
+    ToHost,
+    Wanted,
+    generation_failed,
+)
+from gateway.runtime import EventLoopLag
+
+_log = logging.getLogger(__name__)
 
 # For how long a gateway is believed that more of its translations wait; it says so more often than that. One that
 # is frozen stops saying it.
@@ -31,18 +53,112 @@ _DIVIDE_S = 0.01
 _UNREAD_BYTES = 4 * 2**20
 
 
-class Sharing:
-    """The gateways that ask an engine."""
+def fair_shares(demands: Sequence[int], slots: int) -> list[int]:
+    """Slots for each demand: none gets more than it wants, nor more than another that wants more than it has.
 
-    def __init__(self, work: EngineWork) -> None:
-        self.work = work
+    The rest of a division goes to the first.
+    """
+    shares = [0] * len(demands)
+    # The least demanding first: what they leave is divided among the others.
+    order = sorted(range(len(demands)), key=lambda index: (demands[index], -index))
+    left = max(0, slots)
+    for served, index in enumerate(order):
+        shares[index] = share = min(demands[index], left // (len(order) - served))
+        left -= share
+    return shares
+
+
+def grants(wanted: Sequence[Wanted], slots: int) -> list[int]:
+    """How many sequences each gateway may run now, at least one: a max-min fair division.
+
+    Finals are served first; what they leave is for the others. A gateway that has all it wants may use what it
+    would get if it wanted more, so that one that has been idle can begin without asking. What is in use, at most
+    what each wants, is never more than there is; but one that would get nothing may use one.
+    """
+    finals = fair_shares([each.finals for each in wanted], slots)
+    left = slots - sum(finals)
+    demands = [each.others for each in wanted]
+    others = fair_shares(demands, left)
+    granted = []
+    for i, each in enumerate(wanted):
+        served, share = finals[i], others[i]
+        if served + share == each.finals + each.others:
+            share = max(share, fair_shares([*demands[:i], slots, *demands[i + 1 :]], left)[i])
+        granted.append(max(1, served + share))
+    return granted
+
+
+class Turns:
+    """Generations run together, but for those that run alone; these come first."""
+
+    def __init__(self) -> None:
+        self._together = 0
+        self._alone = 0
+        self._one = asyncio.Lock()
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def is_free(self, *, alone: bool) -> bool:
+        """Whether a turn would come at once."""
+        return not self._alone and not (alone and self._together)
+
+    @contextlib.asynccontextmanager
+    async def turn(self, *, alone: bool) -> AsyncIterator[None]:
+        """The turn lasts as long as the context."""
+        if not alone:
+            await self._until(lambda: not self._alone)
+            self._together += 1
+            try:
+                yield
+            finally:
+                self._together -= 1
+                self._wake()
+            return
+        self._alone += 1
+        try:
+            async with self._one:
+                await self._until(lambda: not self._together)
+                yield
+        finally:
+            self._alone -= 1
+            self._wake()
+
+    async def _until(self, free: Callable[[], bool]) -> None:
+        while not free():
+            woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.add(woken)
+            try:
+                await woken
+            finally:
+                self._waiting.discard(woken)
+
+    def _wake(self) -> None:
+        for woken in self._waiting:
+            if not woken.done():
+                woken.set_result(None)
+
+
+class Sharing:
+    """An engine, the gateways that ask it, and what it does for all of them.
+
+    on_failure: called when a generation failed; this may be the first sign that the engine died.
+    """
+
+    def __init__(self, engine: Engine, *, on_failure: Callable[[], None] = lambda: None) -> None:
+        self.engine = engine
+        self.on_failure = on_failure
+        # How late this process is, while that is measured.
+        self.lag = EventLoopLag()
+        self.turns = Turns()
+        self.measuring = asyncio.Lock()
+        # Generations in flight, and what grows with each token and each generation that begins or ends.
+        self.generations = self.progress = 0
         self._gateways: list[Gateway] = []
         self._closing: set[asyncio.Task[None]] = set()
         self._numbers = itertools.count()
         self._due: asyncio.TimerHandle | None = None
         self._divided_s = 0.0
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def listening(self, path: Path) -> AsyncIterator[None]:
         """Accept workers at `path`, which must be in a private folder, while the context lasts."""
         loop = asyncio.get_running_loop()
@@ -52,7 +168,16 @@ class Sharing:
         finally:
             server.close()
 
-    def next_ids(self) -> str:
+    @property
+    def ready(self) -> bool:
+        return self.engine.health().state is EngineState.READY
+
+    def capacity(self) -> EngineCapacity:
+        """The engine's, with how late this process is, or another one of the engine's."""
+        capacity = self.engine.capacity()
+        return replace(capacity, lag_s=max(capacity.lag_s, round(self.lag.mean_s, 3)))
+
+    def next_id_prefix(self) -> str:
         """What the request ids of one more gateway begin with, so that those of two differ."""
         return f"{number}:" if (number := next(self._numbers)) else ""
 
@@ -65,7 +190,7 @@ class Sharing:
         """It gets none any more, and what it runs ends. Does nothing for one that has not joined."""
         if gateway in self._gateways:
             self._gateways.remove(gateway)
-            self._closing.add(closing := asyncio.create_task(gateway.work.close()))
+            self._closing.add(closing := asyncio.create_task(gateway.end_all()))
             closing.add_done_callback(self._closing.discard)
             self.divide()
 
@@ -88,49 +213,119 @@ class Sharing:
     def _divide(self) -> None:
         self._due = None
         self._divided_s = now_s = asyncio.get_running_loop().time()
-        if not self.work.ready:
+        if not self.ready:
             return
-        capacity = self.work.capacity()
+        capacity = self.capacity()
         wanted = [gateway.wanted(now_s) for gateway in self._gateways]
         for gateway, granted in zip(self._gateways, grants(wanted, capacity.max_running), strict=True):
-            gateway.tell(Slots(granted, capacity.running, capacity.waiting, capacity.lag_s))
+            gateway.show_slots(Slots(granted, capacity.running, capacity.waiting, capacity.lag_s))
 
 
 class Gateway(Channel[Any, ToHost]):
-    """A gateway that asks the engine. unread_bytes: as of `Channel`."""
+    """A gateway that asks the engine. unread_bytes: as in `Channel`."""
 
     def __init__(self, sharing: Sharing, *, unread_bytes: int | None = None) -> None:
         super().__init__(ToHost, self.heard, self.lost, unread_bytes=unread_bytes)
         self._sharing = sharing
+        self._id_prefix = sharing.next_id_prefix()
         self._waiting = Wanted()
         self._said_s = 0.0
         self._slots: Slots | None = None
-        self.work = GatewayWork(sharing.work, self.say, ids=sharing.next_ids(), on_change=sharing.divide)
+        self._tasks: set[asyncio.Task[None]] = set()
+        # Those in flight, by the gateway's numbers, and how many of them are of finals.
+        self.generations: dict[int, asyncio.Task[None]] = {}
+        self._finals = 0
 
     def wanted(self, now_s: float) -> Wanted:
         """What it runs and wants to run."""
-        running = self.work.wanted
         waiting = self._waiting if now_s - self._said_s < DEMAND_S else Wanted()
-        return Wanted(running.finals + waiting.finals, running.others + waiting.others)
+        others = len(self.generations) - self._finals
+        return Wanted(self._finals + waiting.finals, others + waiting.others)
 
-    def tell(self, slots: Slots) -> None:
+    def show_slots(self, slots: Slots) -> None:
         """Say how many slots it has, if that has changed; called often."""
         if slots != self._slots:
             self._slots = slots
             self.say(slots)
 
     def heard(self, message: ToHost) -> None:
-        """It says this."""
+        """Do what it asks for, if it is about its generations or the engine's metrics."""
         match message:
-            case Demand() | Generate():
-                self._waiting = message.waiting
-                self._said_s = asyncio.get_running_loop().time()
+            case Generate():
+                self._waits(message.waiting)
+                self.generations[message.number] = task = self._run(self._generate(message))
+                self._count(1, message)
+                # Not in the coroutine: a task that is cancelled before its first step runs no code.
+                task.add_done_callback(lambda _: self._ended(message))
+            case Demand():
+                self._waits(message.waiting)
                 self._sharing.divide()
-        self.work.heard(message)
+            case Aborted():
+                if (running := self.generations.get(message.number)) is not None:
+                    running.cancel()
+            case GetMetrics():
+                self._run(self._get_metrics(message))
 
     def lost(self) -> None:
-        """The connection has ended."""
         self._sharing.leave(self)
+
+    async def end_all(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _waits(self, waiting: Wanted) -> None:
+        self._waiting, self._said_s = waiting, asyncio.get_running_loop().time()
+
+    def _run(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _ended(self, message: Generate) -> None:
+        if self.generations.pop(message.number, None) is not None:
+            self._count(-1, message)
+
+    def _count(self, more: int, message: Generate) -> None:
+        self._finals += more * message.request.final
+        self._sharing.generations += more
+        self._sharing.progress += 1
+        self._sharing.divide()
+
+    async def _generate(self, message: Generate) -> None:
+        sharing, number, say = self._sharing, message.number, self.say
+        request = message.request
+        if self._id_prefix:
+            request = replace(request, id=self._id_prefix + request.id)
+
+        def hand_on(event: TokenEvent) -> None:
+            sharing.progress += 1
+            say(Generated(number, event))
+
+        held = not (sharing.turns.is_free(alone=request.alone) and sharing.ready)
+        if held:
+            say(Held(number))
+        try:
+            async with sharing.turns.turn(alone=request.alone):
+                # Before it begins: it may be what kills this process.
+                if (held or request.alone) and sharing.ready:
+                    say(Begun(number))
+                await sharing.engine.generate(request, hand_on)
+        except GatewayError as error:
+            sharing.on_failure()
+            say(generation_failed(number, error))
+        except Exception as error:
+            _log.exception("a generation failed")
+            sentence = f"The engine could not translate this text ({type(error).__name__})."
+            say(GenerationFailed(number, False, sentence))
+
+    async def _get_metrics(self, message: GetMetrics) -> None:
+        # One at a time: several such threads would slow the event loop down.
+        async with self._sharing.measuring:
+            page = await self._sharing.engine.metrics(message.names)
+        self.say(Metrics(message.number, page))
 
 
 class _Worker(Gateway):
@@ -141,9 +336,9 @@ class _Worker(Gateway):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        work = self._sharing.work
-        if not work.ready:
+        sharing = self._sharing
+        if not sharing.ready:
             self.close()
             return
-        self.say(Started(profile=work.engine.profile(), max_running=work.engine.capacity().max_running))
-        self._sharing.join(self)
+        self.say(Started(profile=sharing.engine.profile(), max_running=sharing.engine.capacity().max_running))
+        sharing.join(self)

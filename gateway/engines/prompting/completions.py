@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.domain.engine import Confidence, FinishReason, TokenEvent, TranslationRequest
-from gateway.engines.prompting.confidence import Calibration
 from gateway.engines.prompting.encoding import PromptEncoder
+from gateway.engines.prompting.model_config import Calibration
 from gateway.engines.prompting.verification import Probe, VerifiedPrefix, verify_proposal
 from gateway.text.folding import Unfolding, is_doubtful_copy
 from gateway.text.units import SPOKEN
@@ -40,12 +40,12 @@ class Completion(Struct, frozen=True):
 
 
 class Completions(Protocol):
-    """The requests of one translation to an engine. They raise `EngineFailed` or `EngineUnavailable`."""
+    """The requests of one translation to an engine. They raise `EngineFailed` or `EngineUnavailable`.
 
-    @property
-    def greedy(self) -> bool:
-        """Whether each token is the model's most probable one."""
-        ...
+    greedy: whether each token is the model's most probable one.
+    """
+
+    greedy: bool
 
     def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
         """The model's output after a prompt."""
@@ -96,7 +96,6 @@ def _doubted(event: TokenEvent, most: float = 1.0) -> TokenEvent:
 async def _answer(
     request: TranslationRequest, encoder: PromptEncoder, completions: Completions, calibration: Calibration | None
 ) -> AsyncGenerator[TokenEvent, None]:
-    """The answer to a request whose text is folded."""
     calibration = calibration if request.final else None
     prompt = encoder.encode(request)
     verified = VerifiedPrefix()
@@ -144,3 +143,24 @@ def cache_salt(scope: str) -> str | None:
     Letters and digits only: others have ended engines. It does not tell what the scope is.
     """
     return blake2b(scope.encode(), digest_size=16).hexdigest() if scope else None
+
+
+# Most pieces of text a second, over all sequences. A piece costs the gateway about 50 microseconds, and one frame
+# per reader. If the event loop cannot keep up, first words come late.
+_MOST_PIECES_PER_S = 2_500
+
+# Most tokens of a piece. A sequence keeps its value to its end, even if the engine becomes slower.
+_MOST_TOKENS = 12
+
+
+def tokens_a_piece(interval_s: float, step_s: float, running: int) -> int:
+    """How many tokens of a sequence to hand on together, so that a piece comes about every `interval_s`.
+
+    step_s: time of a token, in seconds; 0 if it is not known. running: sequences that run.
+    From 1 (also if `interval_s` is 0) to 12. With many sequences the pieces are larger, so that all sequences
+    together have at most 2,500 pieces a second.
+    """
+    if not interval_s or not step_s:
+        return 1
+    tokens = round(max(interval_s, running / _MOST_PIECES_PER_S) / step_s)
+    return min(max(1, tokens), _MOST_TOKENS)

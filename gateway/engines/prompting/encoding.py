@@ -183,7 +183,6 @@ class PromptEncoder:
         return self._ids(text, add_special_tokens=False)
 
     def _decode(self, prompt: EncodedPrompt, ids: list[int]) -> str:
-        """The text that `ids` add to the prompt."""
         # Some decoders drop a space at the very beginning. With the prompt's last token in front, they keep it.
         before = prompt.ids[-1:]
         shown, hidden = self._raw_decode(before + ids), self._raw_decode(before)
@@ -246,7 +245,6 @@ def _own_backend(tokenizer: Any) -> Any | None:
 
 
 def common_length(one: Sequence[object], other: Sequence[object]) -> int:
-    """The length of the common prefix of two sequences."""
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 

@@ -41,18 +41,18 @@ class Sampling(Struct, frozen=True):
     repetition_penalty: float = 1.0
 
 
-class PromptFamily(Struct, frozen=True):
+class PromptFamily(Struct, frozen=True, kw_only=True):
     """Models that expect the same kind of prompt."""
 
     name: str
     # Normalised tags of the languages that the model card names and `domain.languages` knows.
     languages: tuple[str, ...]
     # Which of `glossary`, `context` and `formality` the prompt takes.
-    options: frozenset[str]
+    options: frozenset[str] = frozenset()
     # Makes the prompt of a request whose texts are safe to insert; `render` makes them safe.
     template: Callable[[TranslationRequest], Prompt]
     # Strings with a meaning in this family's prompts. No inserted text may contain them.
-    markers: frozenset[str]
+    markers: frozenset[str] = COMMON_TOKENS
     # Whether the prompt is read line by line, so that the text must not contain line breaks.
     one_line: bool = False
     # What its models do not know of how texts are typed and recognised.
@@ -108,7 +108,6 @@ FAMILIES: Mapping[str, PromptFamily] = MappingProxyType(
             PromptFamily(
                 name="bundled",
                 languages=(),  # named by the model's config.json
-                options=frozenset(),
                 template=templates.bundled,
                 markers=_BUNDLED_MARKERS,
                 folds=frozenset(Fold),
@@ -116,9 +115,7 @@ FAMILIES: Mapping[str, PromptFamily] = MappingProxyType(
             PromptFamily(
                 name="hunyuan-mt",
                 languages=tuple(templates.CHINESE_NAMES),
-                options=frozenset(),
                 template=templates.hunyuan_mt,
-                markers=COMMON_TOKENS,
                 card_sampling=_TENCENT_CARD,
             ),
             PromptFamily(
@@ -126,7 +123,6 @@ FAMILIES: Mapping[str, PromptFamily] = MappingProxyType(
                 languages=tuple(templates.CHINESE_NAMES),
                 options=frozenset({"glossary", "context"}),
                 template=templates.hy_mt15,
-                markers=COMMON_TOKENS,
                 card_sampling=_TENCENT_CARD,
             ),
             PromptFamily(
@@ -141,7 +137,6 @@ FAMILIES: Mapping[str, PromptFamily] = MappingProxyType(
             PromptFamily(
                 name="seed-x",
                 languages=_SEED_X_LANGUAGES,
-                options=frozenset(),
                 template=templates.seed_x,
                 markers=COMMON_TOKENS | _tags(_SEED_X_LANGUAGES),
                 one_line=True,
@@ -149,15 +144,12 @@ FAMILIES: Mapping[str, PromptFamily] = MappingProxyType(
             PromptFamily(
                 name="translategemma",
                 languages=_GEMMA_LANGUAGES,
-                options=frozenset(),
                 template=templates.translategemma,
-                markers=COMMON_TOKENS,
                 stop=("<end_of_turn>",),
             ),
             PromptFamily(
                 name="translategemma-vllm",
                 languages=_GEMMA_LANGUAGES,
-                options=frozenset(),
                 template=templates.translategemma_vllm,
                 markers=COMMON_TOKENS | {"<<<"},
                 stop=("<end_of_turn>",),
@@ -165,17 +157,13 @@ FAMILIES: Mapping[str, PromptFamily] = MappingProxyType(
             PromptFamily(
                 name="tower",
                 languages=_list("en de es fr it ko nl pt ru zh"),
-                options=frozenset(),
                 template=templates.tower,
-                markers=COMMON_TOKENS,
                 one_line=True,
             ),
             PromptFamily(
                 name="tower-plus",
                 languages=_list("cs da de en es fi fr hi hu it ja ko nl no pl pt ro ru sv uk zh zh-hant"),
-                options=frozenset(),
                 template=templates.tower_plus,
-                markers=COMMON_TOKENS,
                 one_line=True,
             ),
             PromptFamily(

@@ -60,7 +60,6 @@ class _Breaker:
         return "".join(char + self.joint if self._begins(text, i) else char for i, char in enumerate(text))
 
     def _begins(self, text: str, place: int) -> bool:
-        """Whether a token begins at this place."""
         heads = self.by_head.get(text[place])
         return heads is not None and text.startswith(heads, place)
 
@@ -80,7 +79,6 @@ def _breaker(tokens: frozenset[str]) -> _Breaker:
 
 
 def joint(special_tokens: Iterable[str]) -> str:
-    """The zero-width character with which special tokens are broken."""
     return _breaker(frozenset(special_tokens)).joint
 
 

@@ -139,8 +139,6 @@ async def verify_proposal(
 
 
 class _Probes:
-    """Runs probes and counts their tokens."""
-
     def __init__(self, run: Callable[[list[int], bool], Awaitable[Probe]]) -> None:
         self._run = run
         self.count = self.prompt_tokens = self.cached_tokens = 0
@@ -200,10 +198,7 @@ async def _look(
 async def _agreement(
     prompt: EncodedPrompt, opening: Opening, tolerance: float | None, probes: _Probes
 ) -> _Agreement | None:
-    """How far the model agrees with the opening. None if the engine gives no log-probabilities.
-
-    No probe is run if no token needs to be checked.
-    """
+    """How far the model agrees; None without log-probabilities. No probe is run if nothing needs to be checked."""
     passed = opening.within if tolerance is None else 0
     if passed == len(opening.ids):
         return _Agreement(passed, passed)

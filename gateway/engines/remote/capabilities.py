@@ -24,15 +24,7 @@ _log = logging.getLogger(__name__)
 _SAMPLE = "Zwölf 12: これは"
 
 # The least that can be generated, and how long that may take, in seconds.
-_ONE_TOKEN = generate_body(
-    request_id="health",
-    model=None,
-    ids=[0],
-    sampling={"max_tokens": 1},
-    priority=0,
-    cache_salt=None,
-    stream=False,
-)
+_ONE_TOKEN = generate_body("health", [0], {"max_tokens": 1})
 _TOKEN_S = 5.0
 
 _NO_PROMPT = "it gives no log-probabilities of prompts, so drafts are ignored and committed text is kept unchecked"
@@ -123,15 +115,8 @@ async def _try(server: Server, url: str, name: str | None, ids: list[int]) -> bo
     """Run one probe; whether it tells how likely the prompt's tokens are. Raises `StartupError` and `Refused`."""
     asked: dict[str, Any] = {"prompt_logprobs": 2}
     while True:
-        body = generate_body(
-            request_id="capabilities",
-            model=name,
-            ids=ids,
-            sampling={"temperature": 0.0, "max_tokens": 1, **asked},
-            priority=1,
-            cache_salt="capabilities",
-            stream=False,
-        )
+        sampling = {"temperature": 0.0, "max_tokens": 1, **asked}
+        body = generate_body("capabilities", ids, sampling, model=name, priority=1, cache_salt="capabilities")
         try:
             told = await server.post(GENERATE, body)
         except Refused as refused:

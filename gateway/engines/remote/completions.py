@@ -12,20 +12,66 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
 from gateway.domain.engine import FinishReason, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineUnavailable
-from gateway.engines.in_flight import Generation
-from gateway.engines.pieces import tokens_a_piece
-from gateway.engines.prompting.completions import Completion, cache_salt
+from gateway.engines.lifecycle import Generation
+from gateway.engines.prompting.completions import Completion, cache_salt, tokens_a_piece
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.prompting.verification import Probe
-from gateway.engines.remote.detokenizer import Detokenizer
 from gateway.engines.remote.events import GENERATE, Error, EventStream, Generated, generate_body, unstreamed
 from gateway.engines.remote.server import Lost, NotTaken, Refused, Server, ServerError, failure
+
+# What decoders show for an incomplete character.
+_INCOMPLETE = "\ufffd"
+
+# The beginning of what `tokenizers` says about tokens that take back text which they gave.
+_TAKEN_BACK = "Invalid prefix encountered"
+
+
+class Detokenizer:
+    """The text of one answer. prompt: its tokens, on which the space before the first word depends."""
+
+    def __init__(self, tokenizer: Any, prompt: Sequence[int]) -> None:
+        self._tokenizer = tokenizer
+        self._backend = getattr(tokenizer, "backend_tokenizer", None)
+        self._stream = None if self._backend is None else _stream(prompt)
+        # For a slow tokenizer: all tokens, and how much of their text was given.
+        self._ids = list(prompt[-1:])
+        self._given = len(self._decoded()) if self._backend is None else 0
+
+    def add(self, ids: Sequence[int]) -> str:
+        """The text that these tokens add. A character whose last token has not come is held back."""
+        if self._backend is None:
+            self._ids += ids
+            text = self._decoded().rstrip(_INCOMPLETE)
+            new, self._given = text[self._given :], max(self._given, len(text))
+            return new
+        return "".join(self._step(token) for token in ids)
+
+    def _step(self, token: int) -> str:
+        try:
+            return self._stream.step(self._backend, token) or ""  # type: ignore[union-attr]
+        except Exception as error:
+            # Bytes that are not UTF-8 confuse the stream; vLLM takes a new one, too.
+            if not str(error).startswith(_TAKEN_BACK):
+                raise
+            self._stream = _stream(())
+            return self._stream.step(self._backend, token) or ""
+
+    def _decoded(self) -> str:
+        text: str = self._tokenizer.decode(self._ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
+
+
+def _stream(prompt: Sequence[int]) -> Any:
+    from tokenizers.decoders import DecodeStream
+
+    return DecodeStream(ids=list(prompt), skip_special_tokens=True)
+
 
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
@@ -86,7 +132,6 @@ class RemoteRequests:
         }
 
     def sampling(self, max_tokens: int, **more: Any) -> dict[str, Any]:
-        """vLLM's sampling parameters of a request."""
         return {**self._sampling, "max_tokens": max_tokens, **more}
 
     def tokens_a_piece(self) -> int:
@@ -107,15 +152,12 @@ class TranslationCompletions:
     """
 
     def __init__(self, requests: RemoteRequests, generation: Generation, request: TranslationRequest) -> None:
+        self.greedy = requests.greedy
         self._requests = requests
         self._generation = generation
         self._request = request
         self._numbers = itertools.count(1)
         self._lost = self._unanswered = 0
-
-    @property
-    def greedy(self) -> bool:
-        return self._requests.greedy
 
     async def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
         text = Detokenizer(self._requests.tokenizer, ids)
@@ -204,10 +246,10 @@ class TranslationCompletions:
 
     def _body(self, ids: list[int], sampling: dict[str, Any], *, stream: bool) -> bytes:
         return generate_body(
-            request_id=f"{self._request.id}-{next(self._numbers)}",
+            f"{self._request.id}-{next(self._numbers)}",
+            ids,
+            sampling,
             model=self._requests.model,
-            ids=ids,
-            sampling=sampling,
             priority=self._request.priority,
             cache_salt=cache_salt(self._request.cache_scope),
             stream=stream,

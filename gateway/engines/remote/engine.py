@@ -13,30 +13,56 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from gateway import metrics
 from gateway.domain.engine import (
     EngineCapacity,
-    EngineHealth,
-    EngineProfile,
     EngineState,
-    OnEvent,
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, EngineUnavailable, StartupError
-from gateway.engines.in_flight import Generations
-from gateway.engines.lifecycle import Lifecycle
+from gateway.engines.lifecycle import Generation
 from gateway.engines.prompting import model_config
-from gateway.engines.prompting.completions import translated
-from gateway.engines.prompting.encoding import PromptEncoder
-from gateway.engines.prompting.families import PromptFamily
+from gateway.engines.prompting.engine import PromptingEngine
 from gateway.engines.remote import capabilities
 from gateway.engines.remote.completions import RemoteRequests, TranslationCompletions
-from gateway.engines.remote.options import RemoteOptions
 from gateway.engines.remote.server import Lost, NotTaken, Server, ServerError
+
+
+class RemoteOptions(Struct, frozen=True, kw_only=True):
+    """Everything the adapter needs, by the names of the settings."""
+
+    # Where the server is, `https://gpu.example.com:8000`, without the path of a route.
+    url: str
+    # What the server calls its API key. None: it asks for none.
+    api_key: str | None
+    # File whose first word is the key; read at each start of the engine.
+    api_key_file: str | None
+    # PEM file of the authorities that may sign the server's certificate. None: those of this machine.
+    ca_file: str | None
+    # The model that the server serves: a folder, or a name on the Hugging Face hub. Only its tokenizer is loaded.
+    model: str
+    # Prompt family. None: detected from the model.
+    family: str | None
+    # Sequences that the server runs together; over all replicas, if there are several.
+    max_num_seqs: int
+    # Tokens of prompt and output together. None: what the server says.
+    max_model_len: int | None
+    # Sample as the model card recommends, instead of greedily.
+    card_sampling: bool
+    # Output tokens that every translation may have, and further ones for each source token.
+    output_tokens_base: int
+    output_tokens_per_source_token: float
+    # About how often the server is to send new text, in seconds. 0: every token.
+    delta_interval_s: float
+    # Longest silence of the server about one generation, in seconds.
+    stall_s: float
+
 
 _log = logging.getLogger(__name__)
 
@@ -48,17 +74,14 @@ _LOOK_S, _WATCH_S = 0.5, 2.0
 _PAUSES_S = (0.0, 0.1, 0.2, 0.4, 0.8)
 
 
-class RemoteEngine:
+class RemoteEngine(PromptingEngine):
     """Engine port over a vLLM server."""
 
     def __init__(self, options: RemoteOptions) -> None:
+        super().__init__(options)
         self._options = options
-        self._life = Lifecycle()
-        self._generations = Generations()
         self._server: Server | None = None
         self._requests: RemoteRequests | None = None
-        self._encoder: PromptEncoder | None = None
-        self._profile: EngineProfile | None = None
         self._watching: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[str | None] | None = None
 
@@ -90,40 +113,25 @@ class RemoteEngine:
         limits = [limit for limit in (options.max_model_len, found.max_model_len) if limit is not None]
         if not limits:
             raise StartupError(f"The server at {options.url} does not say its limit: set engine.max_model_len.")
-        self._encoder = await asyncio.to_thread(
-            PromptEncoder,
-            tokenizer,
-            family,
-            window=min(limits),
-            output_base=options.output_tokens_base,
-            output_per_source_token=options.output_tokens_per_source_token,
-        )
-        card_sampling = family.card_sampling if options.card_sampling else None
+        encoder, sampling = await self._prepare(tokenizer, family, min(limits))
         self._requests = RemoteRequests(
             self._server,
             tokenizer,
             model=found.model,
-            sampling=card_sampling or family.sampling,
-            stop_token_ids=self._encoder.stop_token_ids,
+            sampling=sampling,
+            stop_token_ids=encoder.stop_token_ids,
             logprobs=found.logprobs,
             delta_interval_s=options.delta_interval_s,
             alive=self._answers,
             died=self._died,
         )
-        self._profile = EngineProfile(
-            model=Path(options.model).name,
-            family=family.name,
-            languages=family.languages,
-            options=family.options,
-            max_text_tokens=self._encoder.max_text_tokens,
-        )
-        await self._warm_up(family)
-        _log.info("engine ready: %s at %s, prompt family %s", self._profile.model, options.url, family.name)
+        await self._warm_up()
+        _log.info("engine ready: %s at %s, prompt family %s", self.profile().model, options.url, family.name)
 
     async def _examined(self, server: Server, tokenizer: Any) -> capabilities.Capabilities:
         """What the server can do, once it has loaded its model or was replaced. Raises `StartupError`."""
         options, said = self._options, None
-        # Whoever reaches the gateway sees what it says about itself, and need not know where its servers are.
+        # Every client sees this, and need not know where the servers are.
         self._say("waiting for the vLLM server")
         try:
             async with asyncio.timeout(_WAIT_S):
@@ -140,16 +148,8 @@ class RemoteEngine:
         except TimeoutError:
             raise StartupError(f"The server at {options.url} takes no requests: {said}.") from None
 
-    async def _warm_up(self, family: PromptFamily) -> None:
-        """Two short translations, the second with a draft: everything that a translation needs is there."""
-        source, target = (*family.languages[:2], "en", "de")[:2]
-        for draft in ("", "1 2 3"):
-            request = TranslationRequest(id="warm-up", text="1 2 3", source=source, target=target, draft=draft)
-            await self._generate(request, lambda _: None)
-
     async def stop(self) -> None:
-        self._life.become(EngineState.STOPPED, "the engine was stopped")
-        self._generations.end("The engine was stopped.")
+        self._end_as_stopped()
         tasks = [task for task in (self._watching, self._looking) if task is not None]
         for task in tasks:
             task.cancel()
@@ -157,9 +157,6 @@ class RemoteEngine:
             await asyncio.wait(tasks)
         if self._server is not None:
             await self._server.close()
-
-    def _say(self, reason: str) -> None:
-        self._life.become(EngineState.STARTING, reason)
 
     # ------------------------------------------------------------ death
 
@@ -194,36 +191,16 @@ class RemoteEngine:
 
     # ------------------------------------------------------------ generations
 
-    def generate(self, request: TranslationRequest, on_event: OnEvent) -> Coroutine[Any, Any, None]:
-        self._life.check()
-        return self._generate(request, on_event)
-
-    async def _generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
-        assert self._encoder is not None  # noqa: S101 -- ready engines have it
-        assert self._requests is not None  # noqa: S101 -- ready engines have it
-        generation = self._generations.open()
-        try:
-            completions = TranslationCompletions(self._requests, generation, request)
-            async with contextlib.aclosing(translated(request, self._encoder, completions)) as events:
-                async for event in events:
-                    on_event(event)
-        finally:
-            generation.close()
+    def _completions(self, generation: Generation, request: TranslationRequest) -> TranslationCompletions:
+        assert self._requests is not None  # noqa: S101 -- made before anything is generated
+        return TranslationCompletions(self._requests, generation, request)
 
     # ------------------------------------------------------------ state
-
-    def health(self) -> EngineHealth:
-        return self._life.health
 
     def capacity(self) -> EngineCapacity:
         """The server counts the requests of others too, so these are counted here."""
         most, count = self._options.max_num_seqs, len(self._generations)
         return EngineCapacity(most, min(count, most), max(0, count - most))
-
-    def profile(self) -> EngineProfile:
-        if self._profile is None:
-            raise self._life.unavailable()
-        return self._profile
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
         own = await asyncio.to_thread(metrics.engine_exposition, names)

@@ -21,14 +21,14 @@ _DONE = b"[DONE]"
 
 
 def generate_body(
-    *,
     request_id: str,
-    model: str | None,
     ids: Sequence[int],
     sampling: dict[str, Any],
-    priority: int,
-    cache_salt: str | None,
-    stream: bool,
+    *,
+    model: str | None = None,
+    priority: int = 0,
+    cache_salt: str | None = None,
+    stream: bool = False,
 ) -> bytes:
     """The body of a request to `GENERATE`. sampling: vLLM's sampling parameters that differ from its defaults."""
     body: dict[str, Any] = {

@@ -138,8 +138,6 @@ class Server:
 
 
 class Streamed:
-    """The answer to one request."""
-
     def __init__(self, response: aiohttp.ClientResponse, server: Server) -> None:
         self._response = response
         self._server = server
@@ -171,7 +169,6 @@ _JSON = {"Content-Type": "application/json"}
 
 
 def failure(error: Error) -> ServerError:
-    """What an error means that a server wrote."""
     message = f"{error.message.rstrip('.')} (status {error.code})"
     if error.code in _NO_ROOM:
         return NotTaken(message)

@@ -1,6 +1,6 @@
 """Requests to vLLM: takes prompts of token ids, and gives new text or probes of what the model would say.
 
-Knows: vLLM's sampling parameters and outputs, on 0.26 and 0.32.
+Knows: where vLLM 0.26 and 0.32 define what is used here; its sampling parameters, outputs and load.
 Must not know: translations, how the engine is started and stopped.
 """
 
@@ -8,18 +8,101 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Any
 
+from gateway import metrics
 from gateway.domain.engine import FinishReason, TranslationRequest
 from gateway.domain.errors import EngineFailed
-from gateway.engines.in_flight import Generation
-from gateway.engines.prompting.completions import Completion, cache_salt
+from gateway.engines.lifecycle import Generation
+from gateway.engines.prompting.completions import Completion, cache_salt, tokens_a_piece
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.prompting.verification import Probe
-from gateway.engines.vllm.api import VllmApi
-from gateway.engines.vllm.load import EngineLoad
+
+
+class VllmApi:
+    """The names of vLLM that are used here, imported when an instance is made; this takes about 10 s."""
+
+    def __init__(self) -> None:
+        from vllm import SamplingParams
+        from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.inputs import tokens_input
+        from vllm.sampling_params import RequestOutputKind
+        from vllm.v1.engine.async_llm import AsyncLLM
+        from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
+        from vllm.v1.metrics.loggers import PrometheusStatLogger
+
+        self.SamplingParams = SamplingParams
+        self.AsyncEngineArgs = AsyncEngineArgs
+        self.AsyncLLM = AsyncLLM
+        self.RequestOutputKind = RequestOutputKind
+        self.EngineDeadError: type[Exception] = EngineDeadError
+        self.EngineGenerateError: type[Exception] = EngineGenerateError
+        self.PrometheusStatLogger = PrometheusStatLogger
+        self.tokens_input = tokens_input
+
+    def cache_environment(self, on: bool) -> None:
+        """Let vLLM cache its environment variables; otherwise it reads dozens of them for each request."""
+        from vllm import envs
+
+        switch = getattr(envs, "enable_envs_cache" if on else "disable_envs_cache", None)
+        if switch is not None:
+            switch()
+
+
+# Time constant of the mean step time, in seconds. The mean is over time, not over a number of steps: when this
+# event loop was busy, several steps are seen as one long step and some of no length. Only their sum is right.
+_REMEMBERED_S = 1.0
+
+
+class EngineLoad:
+    """The engine's load as of its last step."""
+
+    def __init__(self) -> None:
+        self._steps_s = metrics.ENGINE_STEP_S.labels(metrics.DEFAULT_ENGINE)
+        # Sequences that run.
+        self.running = 0
+        # Sequences that wait.
+        self.waiting = 0
+        self._last_s: float | None = None
+        # Exponentially decaying sums over the steps: their time, and their number.
+        self._took_s = self._steps = 0.0
+
+    @property
+    def step_s(self) -> float:
+        """Mean time of a recent step, in seconds; 0 if not known."""
+        return self._took_s / self._steps if self._steps else 0.0
+
+    def stepped(self, running: int, waiting: int, now_s: float) -> None:
+        """The engine finished a step. now_s: of a monotonic clock."""
+        # If the last step left nothing to run, the time since then was idle, not a step.
+        if self._last_s is not None and self.running:
+            took_s = now_s - self._last_s
+            self._steps_s.observe(took_s)
+            remembered = math.exp(-took_s / _REMEMBERED_S)
+            self._took_s = self._took_s * remembered + took_s
+            self._steps = self._steps * remembered + 1
+        self._last_s = now_s
+        self.running, self.waiting = running, waiting
+
+    def tokens_a_piece(self, interval_s: float) -> int:
+        return tokens_a_piece(interval_s, self.step_s, self.running)
+
+
+def load_logger(load: EngineLoad, prometheus_logger: type) -> type:
+    """A subclass of vLLM's Prometheus stat logger that also keeps `load` up to date."""
+
+    class LoadLogger(prometheus_logger):  # type: ignore[misc]
+        def record(self, scheduler_stats: Any, iteration_stats: Any, *args: Any, **kwargs: Any) -> None:
+            if scheduler_stats is not None:
+                load.stepped(scheduler_stats.num_running_reqs, scheduler_stats.num_waiting_reqs, time.monotonic())
+            super().record(scheduler_stats, iteration_stats, *args, **kwargs)
+
+    return LoadLogger
+
 
 _FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
@@ -72,7 +155,6 @@ class VllmRequests:
         return {"logprobs": 0, "flat_logprobs": True} if rated and self._rates else {}
 
     def sampling_params(self, **arguments: Any) -> Any:
-        """vLLM's sampling parameters for this model."""
         sampling = self._sampling
         return self._api.SamplingParams(
             temperature=sampling.temperature,
@@ -112,14 +194,11 @@ class TranslationCompletions:
     """
 
     def __init__(self, requests: VllmRequests, generation: Generation, request: TranslationRequest) -> None:
+        self.greedy = requests.greedy
         self._requests = requests
         self._generation = generation
         self._request = request
         self._probes = itertools.count(1)
-
-    @property
-    def greedy(self) -> bool:
-        return self._requests.greedy
 
     async def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
         sampling = self._requests.translation_sampling(max_tokens, rated=self._request.final)

@@ -15,7 +15,9 @@ import contextlib
 import gc
 import logging
 import os
-from collections.abc import Callable, Coroutine, Sequence
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,23 +25,18 @@ from gateway import metrics
 from gateway.domain.engine import (
     EngineCapacity,
     EngineHealth,
-    EngineProfile,
     EngineState,
     OnEvent,
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
-from gateway.engines import gpu
 from gateway.engines.host import processes
-from gateway.engines.in_flight import Generations
-from gateway.engines.lifecycle import Lifecycle
+from gateway.engines.lifecycle import Generation
 from gateway.engines.prompting import model_config
-from gateway.engines.prompting.completions import translated
-from gateway.engines.prompting.confidence import Calibration, read_calibration
 from gateway.engines.prompting.encoding import PromptEncoder
+from gateway.engines.prompting.engine import PromptingEngine
 from gateway.engines.prompting.families import PromptFamily
-from gateway.engines.vllm import preflight
-from gateway.engines.vllm.api import VllmApi
+from gateway.engines.vllm import hardware, preflight
 from gateway.engines.vllm.arguments import (
     device_environment,
     engine_arguments,
@@ -47,11 +44,58 @@ from gateway.engines.vllm.arguments import (
     gpus_used,
     shares_memory,
 )
-from gateway.engines.vllm.completions import TranslationCompletions, VllmRequests
-from gateway.engines.vllm.load import EngineLoad, load_logger
+from gateway.engines.vllm.completions import EngineLoad, TranslationCompletions, VllmApi, VllmRequests, load_logger
 from gateway.engines.vllm.options import VllmOptions
-from gateway.engines.vllm.output import EngineLog, output_to
 from gateway.engines.vllm.plan import plan
+
+
+class EngineLog:
+    """A file that several processes append to."""
+
+    def __init__(self) -> None:
+        # None before `open`.
+        self.path: Path | None = None
+
+    def open(self) -> int:
+        """A new file's descriptor, which the caller closes."""
+        handle, name = tempfile.mkstemp(prefix="gateway-engine-", suffix=".log")
+        os.close(handle)
+        self.path = Path(name)
+        return os.open(self.path, os.O_WRONLY | os.O_APPEND)
+
+    def take_logger(self) -> None:
+        """From now on, what vLLM logs in this process goes there, too; it is open."""
+        assert self.path is not None  # noqa: S101 -- it is open
+        log_of_vllm = logging.getLogger("vllm")
+        log_of_vllm.setLevel(logging.WARNING)
+        log_of_vllm.handlers = [logging.FileHandler(self.path)]
+
+    def close(self, *, keep: bool) -> None:
+        for handler in logging.getLogger("vllm").handlers:
+            handler.close()
+        if self.path is not None and not keep:
+            self.path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def output_to(descriptor: int) -> Iterator[None]:
+    """Let a process started inside this context inherit `descriptor` as its stdout and stderr.
+
+    The engine's log is long, so it goes to a file. Our own log handlers still write to the terminal, because
+    `host.main` gives them a duplicate of the terminal's descriptor before an engine starts.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = [os.dup(1), os.dup(2)]
+    try:
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        yield
+    finally:
+        for number, original in zip((1, 2), saved, strict=True):
+            os.dup2(original, number)
+            os.close(original)
+
 
 _log = logging.getLogger(__name__)
 
@@ -68,21 +112,17 @@ class RawEngine(NamedTuple):
     tokens_input: Callable[[list[int]], Any]
 
 
-class VllmEngine:
+class VllmEngine(PromptingEngine):
     """Engine port over `AsyncLLMEngine`. A process starts one at a time."""
 
     def __init__(self, options: VllmOptions) -> None:
+        super().__init__(options)
         self._options = options
-        self._life = Lifecycle()
-        self._profile: EngineProfile | None = None
         self._family: PromptFamily | None = None
         self._engine: Any = None
-        self._encoder: PromptEncoder | None = None
-        self._calibration: Calibration | None = None
         self._load = EngineLoad()
         self._requests: VllmRequests | None = None
         self._api: VllmApi | None = None
-        self._generations = Generations()
         self._others: frozenset[processes.Process] = frozenset()
         self._processes: frozenset[processes.Process] = frozenset()
         self._building: asyncio.Future[None] | None = None
@@ -109,7 +149,7 @@ class VllmEngine:
         self._say("reading the model's config")
         # A name on the hub was looked at before this process was started.
         if (config := model_config.read_config(options.model)) is not None:
-            self._calibration = read_calibration(options.model)
+            self._calibration = model_config.read_calibration(options.model)
             self._family = plan(options).family
         if shares_memory(options):
             preflight.check_shared_memory()
@@ -123,32 +163,16 @@ class VllmEngine:
         if self._family is None:
             config = self._engine.model_config.hf_config.to_dict()
             self._family = model_config.find_family(config, options.model, options.family)
-        # In a thread: copying a large tokenizer takes half a second, and sessions are served during a restart.
-        self._encoder = await asyncio.to_thread(
-            PromptEncoder,
-            self._engine.get_tokenizer(),
-            self._family,
-            window=window,
-            output_base=options.output_tokens_base,
-            output_per_source_token=options.output_tokens_per_source_token,
-        )
+        encoder, sampling = await self._prepare(self._engine.get_tokenizer(), self._family, window)
         assert self._api is not None  # noqa: S101 -- set by `_build`
-        card_sampling = self._family.card_sampling if options.card_sampling else None
         self._requests = VllmRequests(
             self._engine,
             self._api,
             self._load,
-            sampling=card_sampling or self._family.sampling,
-            stop_token_ids=self._encoder.stop_token_ids,
+            sampling=sampling,
+            stop_token_ids=encoder.stop_token_ids,
             delta_interval_s=options.delta_interval_s,
             rates=self._calibration is not None,
-        )
-        self._profile = EngineProfile(
-            model=Path(options.model).name,
-            family=self._family.name,
-            languages=self._family.languages,
-            options=self._family.options,
-            max_text_tokens=self._encoder.max_text_tokens,
         )
         self._say("warming up")
         try:
@@ -160,12 +184,11 @@ class VllmEngine:
             self._api.cache_environment(True)
         except (EngineFailed, EngineUnavailable) as error:
             raise StartupError(f"The model loads but cannot translate: {error.message}") from error
-        _log.info("engine ready: %s, prompt family %s", self._profile.model, self._family.name)
+        _log.info("engine ready: %s, prompt family %s", self.profile().model, self._family.name)
 
     async def stop(self) -> None:
         failed = self.health().state is EngineState.FAILED
-        self._life.become(EngineState.STOPPED, "the engine was stopped")
-        self._generations.end("The engine was stopped.")
+        self._end_as_stopped()
         while self._building is not None and not self._building.done():
             # Killing the engine process ends the thread that waits for it. While the thread imports vLLM, there is
             # no process yet, so this is repeated.
@@ -200,9 +223,6 @@ class VllmEngine:
         self._find_processes()
         if left := processes.kill(self._processes, _KILL_S):
             _log.error("processes of the engine do not end: %s", ", ".join(str(process.pid) for process in left))
-
-    def _say(self, reason: str) -> None:
-        self._life.become(EngineState.STARTING, reason)
 
     def _build(self, log: int) -> None:
         """Import vLLM and start its engine process; blocks until that is done. Closes `log`.
@@ -241,32 +261,17 @@ class VllmEngine:
             if arguments.get("otlp_traces_endpoint") is None:
                 self._engine.log_stats = self._engine.output_processor.log_stats = False
 
-    async def _warm_up(self) -> None:
-        """Two short translations, the second with a draft, because the first step of each kind is slow."""
-        assert self._profile is not None  # noqa: S101 -- set by the caller
-        source, target = (*self._profile.languages[:2], "en", "de")[:2]
-        for draft in ("", "1 2 3"):
-            request = TranslationRequest(id="warm-up", text="1 2 3", source=source, target=target, draft=draft)
-            await self._generate(request, lambda _: None)
-
     # ------------------------------------------------------------ generations
 
-    def generate(self, request: TranslationRequest, on_event: OnEvent) -> Coroutine[Any, Any, None]:
-        self._check()
-        return self._generate(request, on_event)
+    def _completions(self, generation: Generation, request: TranslationRequest) -> TranslationCompletions:
+        if self._requests is None:
+            raise EngineUnavailable("The engine was stopped.", retry_after_ms=2_000)
+        return TranslationCompletions(self._requests, generation, request)
 
     async def _generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
         assert self._api is not None  # noqa: S101 -- ready engines have it
-        assert self._encoder is not None  # noqa: S101 -- ready engines have it
-        generation = self._generations.open()
         try:
-            if self._requests is None:
-                raise EngineUnavailable("The engine was stopped.", retry_after_ms=2_000)
-            completions = TranslationCompletions(self._requests, generation, request)
-            texts = translated(request, self._encoder, completions, self._calibration)
-            async with contextlib.aclosing(texts) as events:
-                async for event in events:
-                    on_event(event)
+            await super()._generate(request, on_event)
         except GatewayError:
             raise
         except Exception as error:
@@ -277,20 +282,15 @@ class VllmEngine:
             if isinstance(error, (ValueError, self._api.EngineGenerateError)):
                 raise EngineFailed(f"The engine refused this text: {error}") from error
             raise
-        finally:
-            generation.close()
 
     def raw(self) -> RawEngine:
         """vLLM's own engine. Raises `EngineUnavailable` until it is ready."""
-        self._check()
+        self.health()
+        self._life.check()
         assert self._api is not None  # noqa: S101 -- ready engines have it
         assert self._encoder is not None  # noqa: S101 -- ready engines have it
         assert self._requests is not None  # noqa: S101 -- ready engines have it
         return RawEngine(self._engine, self._encoder, self._requests.translation_sampling, self._api.tokens_input)
-
-    def _check(self) -> None:
-        self.health()  # notices an engine that has just died
-        self._life.check()
 
     # ------------------------------------------------------------ state
 
@@ -303,17 +303,12 @@ class VllmEngine:
     def capacity(self) -> EngineCapacity:
         return EngineCapacity(self._options.max_num_seqs, self._load.running, self._load.waiting)
 
-    def profile(self) -> EngineProfile:
-        if self._profile is None:
-            raise self._life.unavailable()
-        return self._profile
-
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
         # In a thread: a thousand series would hold up the event loop, and with it every next token.
         return await asyncio.to_thread(self._exposition, names)
 
     def _exposition(self, names: Sequence[str]) -> bytes:
-        gpu.show(gpus_used(self._options))
+        hardware.show_gpus(gpus_used(self._options))
         return metrics.engine_exposition(names)
 
 

@@ -52,7 +52,7 @@ from gateway.server.http.sse import EventStream
 from gateway.server.http.transcripts import Transcripts
 from gateway.server.http.translate_request import TRANSLATE_BODY, TranslateBody, asked, unknown_fields
 from gateway.server.translate.call import NO_TIME, Call, Translated, Translator, while_connected
-from gateway.translation.pacing import Throttle
+from gateway.translation.scheduling.scheduler import Throttle
 
 
 def routes(api: Api, log: EventLog) -> list[BaseRoute]:

@@ -137,7 +137,6 @@ class Lane:
         return [ticket for ticket in self.running if not ticket.request.final]
 
     def profile(self) -> EngineProfile | None:
-        """What it can do; None until that is known."""
         try:
             return self.engine.profile()
         except EngineUnavailable:
@@ -211,10 +210,7 @@ class Lanes:
         return lanes
 
     def route(self, source: str, target: str, text: str = "") -> Route:
-        """The lanes that have this pair, or will have it again, and take this text.
-
-        Empty: none has it now, and `refusal` says why.
-        """
+        """The lanes that have this pair, or will again, and take this text. Empty: `refusal` says why."""
         having = [lane for lane in self._having(source, target) if lane.state not in _OVER]
         if len(having) == 1:
             return having[0].route
@@ -230,7 +226,7 @@ class Lanes:
         if suspected_on is not None and any(
             lane.name == suspected_on for lane in self._having(request.source, request.target)
         ):
-            newcomer.kept_to, newcomer.crashes = suspected_on, 1
+            newcomer.bound_to, newcomer.crashes = suspected_on, 1
         if route := self.route_of(newcomer):
             return route
         refusal = self.refusal(request.source, request.target)
@@ -241,17 +237,17 @@ class Lanes:
     def route_of(self, ticket: Ticket) -> Route:
         """The lanes for which a ticket is to wait; none if no lane will run it."""
         route = self.route(ticket.request.source, ticket.request.target, ticket.request.text)
-        if ticket.kept_to is None or not route:
+        if ticket.bound_to is None or not route:
             return route
-        others = route - {ticket.kept_to}
-        if ticket.kept_to not in route or (
-            ticket.kept_too_long and others and self._lanes[ticket.kept_to].state is not EngineState.READY
+        others = route - {ticket.bound_to}
+        if ticket.bound_to not in route or (
+            ticket.bound_too_long and others and self._lanes[ticket.bound_to].state is not EngineState.READY
         ):
             route = others
             # It may be what ended that lane for good, so it runs on another one, alone.
             ticket.crashes = max(ticket.crashes, SUSPECT_CRASHES)
-            ticket.kept_to = self.choose(self.some(route), ticket.request).name
-        return Route({ticket.kept_to})
+            ticket.bound_to = self.choose(self.some(route), ticket.request).name
+        return Route({ticket.bound_to})
 
     def refusal(self, source: str, target: str) -> GatewayError | None:
         """Why no lane can translate this pair, while others may be translated; None if one can, or will soon."""
@@ -313,15 +309,12 @@ def _taking(lanes: list[Lane], text: str) -> list[Lane]:
 
 
 def stopped() -> EngineUnavailable:
-    """The error of a text whose engine was stopped."""
     return EngineUnavailable("The engine was stopped before this was translated.", retry_after_ms=2_000)
 
 
 def failed() -> EngineFailed:
-    """The error of a text that no engine will translate."""
     return EngineFailed("The engine failed repeatedly; this was not translated.")
 
 
 def drained() -> Draining:
-    """The error of a text that is not done when the gateway has to end."""
     return Draining("The gateway stopped before this was translated; send it again.", retry_after_ms=1_000)

@@ -61,10 +61,7 @@ class Quotas:
     # ------------------------------------------------------------ checks
 
     def check_day(self, tenant: str, meeting: str) -> None:
-        """Whether more of a meeting may be translated today. meeting: empty for a call over HTTP, as below.
-
-        Raises `DailyQuotaExceeded`.
-        """
+        """Raises `DailyQuotaExceeded` if a tenant's day is used up. meeting: empty for a call over HTTP."""
         quota = self.of(tenant)
         if quota.characters is None and quota.minutes is None:
             return
@@ -122,7 +119,6 @@ class Quotas:
         return today
 
     def tenants(self) -> set[str]:
-        """Those that have had something translated today."""
         day = self._day()
         self._totals = {tenant: total for tenant, total in self._totals.items() if total.day == day}
         return {*self._totals, *(tenant for batch in self._not_in_totals() for tenant in batch.characters)}

@@ -3,7 +3,7 @@
 Knows: which translations wait and which run; each lane's slots and health.
 Must not know: the wire, meetings' members, what is done with the text, how an engine is built again.
 
-The engine batches by itself, so nothing is batched or timed here. This queue exists for four reasons only:
+The engine batches by itself, so no request is batched or timed here. This queue exists for four reasons only:
 to say `overloaded` at once instead of late, to let addresses and meetings take turns, to let a waiting request be
 withdrawn for nothing, and to hold work while an engine is built again. It hands a lane a little more than that
 runs together, so that a sequence that ends is replaced at the very next step.
@@ -33,7 +33,6 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import tenant_of_account
 from gateway.domain.ports import Engine
-from gateway.translation.scheduling import measures
 from gateway.translation.scheduling.lanes import Lane, Lanes, Route, drained, failed, stopped
 from gateway.translation.scheduling.lines import Door, Line, Lines, to_preempt
 from gateway.translation.scheduling.quotas import Quotas
@@ -145,9 +144,9 @@ class Scheduler:
         check(account, meeting, priority, counts)
         self._idle.clear()
         for ticket in tickets:
-            measures.admitted(ticket)
+            ticket.begin_span()
             self._deadlines.add(ticket)
-            self._limit_keeping(ticket)
+            self._limit_binding(ticket)
         # Where none waits, a newcomer that finds room has it at once.
         none_waits = not self._lines
         if late := [each for each in tickets if not (none_waits and self._takes_turn(each))]:
@@ -216,7 +215,6 @@ class Scheduler:
                 self._give_turns()
 
     def slots_changed(self) -> None:
-        """A lane may run more or fewer sequences together."""
         self._give_turns()
 
     async def drain(self, deadline_s: float) -> bool:
@@ -245,7 +243,7 @@ class Scheduler:
         traceparent = ticket.span.traceparent
         request = replace(ticket.request, lane=ticket.lane, alone=ticket.suspect, traceparent=traceparent)
         try:
-            await self._engine.generate(request, attempt.take)
+            await self._engine.generate(request, attempt.take_in)
         except EngineRestarting:
             return False  # it had not begun, so it is no part in the crash
         except EngineUnavailable:
@@ -254,12 +252,12 @@ class Scheduler:
             if ticket.last is not None:
                 return True  # it died after its last word
             ticket.crashed()
-            attempt.died()
+            attempt.engine_died()
             if not ticket.request.final:
                 raise  # a newer revision will come, and this may be what killed the engine
             return False
         finally:
-            measures.tokens(ticket.request, ticket.generated, ticket.tokens - ticket.generated)
+            ticket.count_tokens()
         return True
 
     def _put_back(self, ticket: Ticket) -> None:
@@ -272,25 +270,22 @@ class Scheduler:
         route = self._lanes.route_of(ticket)
         if not route:
             raise failed()
-        measures.retried(ticket)
         self._lanes.remove(ticket)
-        ticket.stage = Stage.WAITING
-        ticket.turn.clear()
-        ticket.route = route
-        self._limit_keeping(ticket)
-        self._lines.of(route).queue.put_back(ticket)
+        ticket.wait_again(route)
+        self._limit_binding(ticket)
+        self._lines.line_of(route).queue.put_back(ticket)
         # What only the dead lane can run waits until it is built again.
         self._give_turns()
 
-    def _limit_keeping(self, ticket: Ticket) -> None:
-        if ticket.kept_to is not None and ticket.keeping is None:
+    def _limit_binding(self, ticket: Ticket) -> None:
+        if ticket.bound_to is not None and ticket.binding_timer is None:
             # The other half of its time is for other lanes.
             left_s = ticket.admitted_s + self._deadline_s / 2 - self._clock()
             loop = asyncio.get_running_loop()
-            ticket.keeping = loop.call_later(max(0.0, left_s), self._kept_too_long, ticket)
+            ticket.binding_timer = loop.call_later(max(0.0, left_s), self._release_binding, ticket)
 
-    def _kept_too_long(self, ticket: Ticket) -> None:
-        ticket.kept_too_long = True
+    def _release_binding(self, ticket: Ticket) -> None:
+        ticket.bound_too_long = True
         if ticket.stage is Stage.WAITING:
             self.engine_changed()
 
@@ -304,7 +299,7 @@ class Scheduler:
         """Whether there is room for it now, which it then has; a suspect has to wait for a lane of its own."""
         if newcomer.suspect:
             return False
-        line = self._lines.of(newcomer.route)
+        line = self._lines.line_of(newcomer.route)
         if lanes := self._with_room(line, best_effort=newcomer.best_effort):
             self._give_turn(line, newcomer, self._lanes.choose(lanes, newcomer.request))
         return bool(lanes)
@@ -315,7 +310,7 @@ class Scheduler:
             if (ticket := line.queue.pop()) is not None:
                 self._give_turn(line, ticket, self._lanes.choose(lanes, ticket.request))
         for line in self._lines:
-            line.admission.pace.waits(self._clock(), waits=self._lines.is_full(line, self._lanes.some(line.route)))
+            line.pace.waits(self._clock(), waits=self._lines.is_full(line, self._lanes.some(line.route)))
         self._preempt()
 
     def _preempt(self) -> None:
@@ -335,27 +330,22 @@ class Scheduler:
 
     def _give_turn(self, line: Line, ticket: Ticket, lane: Lane) -> None:
         now_s = self._clock()
-        is_first = ticket.begin(lane.name, now_s)
+        ticket.begin_turn(lane.name, now_s, lane.profile)
         lane.add(ticket)
         if not ticket.best_effort:
-            line.admission.pace.turn(now_s)
-        measures.started(ticket, lane.profile, is_first=is_first)
+            line.pace.turn(now_s)
 
     def _release(self, ticket: Ticket) -> None:
         """The ticket has ended, however it did."""
         if ticket.stage is Stage.ENDED:
             return
         waited = ticket.stage is Stage.WAITING
-        if not waited:
-            self._lanes.remove(ticket)
-            measures.stopped(ticket, self._clock())
+        if waited:
+            self._lines.line_of(ticket.route).queue.remove(ticket)
         else:
-            self._lines.of(ticket.route).queue.remove(ticket)
-        ticket.stage = Stage.ENDED
-        measures.ended(ticket)
+            self._lanes.remove(ticket)
+        ticket.end(self._clock())
         self._deadlines.remove(ticket)
-        if ticket.keeping is not None:
-            ticket.keeping.cancel()
         if waited or self._lines:  # else none waits for its place
             self._give_turns()
         if not self._deadlines:
@@ -391,14 +381,13 @@ class Attempt:
         ticket.tokens = ticket.generated = 0
         ticket.last = None
 
-    def take(self, event: TokenEvent) -> None:
-        """More of it, from the engine."""
+    def take_in(self, event: TokenEvent) -> None:
         try:
-            self._take(event)
+            self._add(event)
         except Exception as error:
             self._fail(error)
 
-    def died(self) -> None:
+    def engine_died(self) -> None:
         """The engine died: what it gave counts no more."""
         try:
             if self._on_text is not None:
@@ -406,11 +395,11 @@ class Attempt:
         except Exception as error:
             self._fail(error)
 
-    def _take(self, event: TokenEvent) -> None:
+    def _add(self, event: TokenEvent) -> None:
         ticket = self._ticket
         if ticket.first_token_s is None and event.tokens:
             ticket.first_token_s = self._clock()
-            measures.first_token(ticket)
+            ticket.span.event("first token")
         if not ticket.charged:
             self._charge()
         ticket.tokens += event.tokens + event.reused
@@ -420,9 +409,7 @@ class Attempt:
         if self._on_text is not None:
             self._on_text(ticket.text)
         if event.finish is not None:
-            ticket.last = event
-            ticket.finished_s = self._clock()
-            measures.finished(ticket, event)
+            ticket.finish(event, self._clock())
 
     def _charge(self) -> None:
         """Count a text whose translation begins, whatever becomes of it."""
@@ -437,6 +424,69 @@ class Attempt:
         failed = GatewayError("The gateway failed on what the engine gave of this translation.")
         self._ticket.given_up = self._ticket.given_up or failed
         raise NotTakenIn from error
+
+
+class Throttle:
+    """Hands the growing text of one translation on as deltas: the first at once, then one per interval.
+
+    What was handed on is never taken back: another attempt adds to it as soon as it is longer and agrees with it.
+    Tokens that come faster than a screen is drawn are not seen, but each frame costs the gateway and its clients
+    time.
+    """
+
+    def __init__(
+        self,
+        # Gets each delta.
+        show: Callable[[str], None],
+        *,
+        # The least time between two deltas, seconds. 0: every new piece of text is a delta.
+        interval_s: float,
+        # What readers have seen already.
+        shown: str = "",
+        # Monotonic, seconds.
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._show = show
+        self._interval_s = interval_s
+        self._shown = shown
+        self._clock = clock or time.monotonic
+        self._text = ""
+        self._due_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def grow(self, text: str) -> None:
+        """This is the whole text now."""
+        self._text = text
+        if len(text) <= len(self._shown) or self._timer is not None:
+            return
+        now_s = self._clock()
+        if now_s >= self._due_s:
+            self._due_s = now_s + self._interval_s
+            self._hand_on()
+        else:
+            # The engine may say nothing more for a while, so a timer hands this on.
+            self._timer = asyncio.get_running_loop().call_later(self._due_s - now_s, self._on_time)
+
+    def end(self) -> None:
+        """Nothing more will come: hand on what is left."""
+        self.stop()
+        self._hand_on()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self._due_s = self._clock() + self._interval_s
+        self._hand_on()
+
+    def _hand_on(self) -> None:
+        if len(self._text) > len(self._shown) and self._text.startswith(self._shown):
+            delta = self._text[len(self._shown) :]
+            self._shown = self._text
+            self._show(delta)
 
 
 class Deadlines:
@@ -455,18 +505,15 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        """Tickets that have not ended."""
         return len(self._due_s)
 
     def add(self, ticket: Ticket) -> None:
-        """Its time begins."""
         loop = asyncio.get_running_loop()
         self._due_s[ticket] = due_s = loop.time() + self._after_s
         if self._timer is None:
             self._timer = loop.call_at(due_s, self._look)
 
     def remove(self, ticket: Ticket) -> None:
-        """It has ended."""
         self._due_s.pop(ticket, None)
 
     def _look(self) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 
 def digest(*kinds: Any) -> str:
-    """Of their fields and types, in order; not of what is said about them."""
+    """Digest of their fields and types, in order; not of what is said about them."""
     schemas = msgspec.json.schema_components(kinds)
     return hashlib.sha256(msgspec.json.encode(_without_words(schemas), order="sorted")).hexdigest()[:16]
 

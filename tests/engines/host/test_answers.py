@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.engine import FinishReason, OnEvent, TokenEvent
+from gateway.domain.engine import EngineState, FinishReason, OnEvent, TokenEvent
 from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable
-from gateway.engines.host.answers import Answers
+from gateway.engines.host.answers import Window
 from gateway.engines.host.messages import (
     Aborted,
     Begun,
@@ -19,80 +18,88 @@ from gateway.engines.host.messages import (
     Generated,
     GenerationFailed,
     Held,
-    OfGeneration,
     ToHost,
+    Wanted,
 )
-from gateway.engines.host.slots import Wanted
-from gateway.engines.in_flight import Generations
+from gateway.engines.lifecycle import Lifecycle
 from tests.engines.host.pairs import request
 
+NONE = Wanted()
 
-def asked(
-    answers: Answers,
-    generations: Generations,
-    say: Callable[[ToHost], None] = lambda _: None,
-    on_event: OnEvent = lambda _: None,
-    **more: Any,
-) -> asyncio.Task[None]:
-    return asyncio.create_task(answers.generate(replace(request("a"), **more), on_event, generations, say))
+
+class Asking(Window):
+    """A window that is ready, over a channel that only remembers."""
+
+    def __init__(self, waiting: Wanted = NONE) -> None:
+        super().__init__(Lifecycle(), 1)
+        self._life.become(EngineState.READY)
+        self.waiting = lambda: waiting
+        self._channel = cast(Any, self)
+        self.said: list[ToHost] = []
+
+    def say(self, message: ToHost) -> None:
+        self.said.append(message)
+
+    def ask(self, on_event: OnEvent = lambda _: None, **more: Any) -> asyncio.Task[None]:
+        return asyncio.create_task(self.generate(replace(request("a"), **more), on_event))
+
+    def die(self) -> None:
+        self._generations.end("It died.")
 
 
 async def test_request_tells_waiting_and_hands_output_on() -> None:
-    said: list[ToHost] = []
     given: list[TokenEvent] = []
-    answers, generations = Answers(lambda: Wanted(7)), Generations()
-    generating = asked(answers, generations, said.append, given.append)
+    answers = Asking(Wanted(7))
+    generating = answers.ask(given.append)
     await asyncio.sleep(0)
-    assert said == [Generate(1, request("a"), Wanted(7))]
+    assert answers.said == [Generate(1, request("a"), Wanted(7))]
     first, last = TokenEvent("x", 1), TokenEvent("z", 2, finish=FinishReason.STOP, prompt_tokens=3)
-    answers.heard(Generated(1, first))
+    answers._heard(Generated(1, first))
     assert given == [first]
-    answers.heard(Generated(99, TokenEvent("somebody else's", 1)))
-    answers.heard(Generated(1, last))
-    answers.heard(Generated(1, TokenEvent("behind its end", 1)))
+    answers._heard(Generated(99, TokenEvent("somebody else's", 1)))
+    answers._heard(Generated(1, last))
+    answers._heard(Generated(1, TokenEvent("behind its end", 1)))
     await generating
     assert given == [first, last]
-    assert len(answers) == 0
-    assert len(said) == 1
+    assert answers._answers == {}
+    assert len(answers.said) == 1
 
 
 async def test_cancelled_is_aborted_and_failed_raises() -> None:
-    said: list[ToHost] = []
-    answers, generations = Answers(), Generations()
-    first, second = asked(answers, generations, said.append), asked(answers, generations, said.append)
+    answers = Asking()
+    first, second = answers.ask(), answers.ask()
     await asyncio.sleep(0)
-    answers.heard(Generated(1, TokenEvent("x", 1)))
+    answers._heard(Generated(1, TokenEvent("x", 1)))
     first.cancel()
-    answers.heard(Generated(1, TokenEvent("y", 1)))
+    answers._heard(Generated(1, TokenEvent("y", 1)))
     await asyncio.wait([first])
     assert first.cancelled()
-    assert said[-1] == Aborted(1)
-    answers.heard(GenerationFailed(2, False, "too long"))
+    assert answers.said[-1] == Aborted(1)
+    answers._heard(GenerationFailed(2, False, "too long"))
     with pytest.raises(EngineFailed, match="too long"):
         await second
-    assert said[-1] == Aborted(1)
+    assert answers.said[-1] == Aborted(1)
 
 
 async def test_readers_error_ends_the_generation_alone() -> None:
-    said: list[ToHost] = []
-    answers, generations = Answers(), Generations()
+    answers = Asking()
 
     def broken(_: TokenEvent) -> None:
         raise ZeroDivisionError
 
-    generating = asked(answers, generations, said.append, broken)
+    generating = answers.ask(broken)
     await asyncio.sleep(0)
-    answers.heard(Generated(1, TokenEvent("x", 1)))
+    answers._heard(Generated(1, TokenEvent("x", 1)))
     with pytest.raises(ZeroDivisionError):
         await generating
-    assert said[-1] == Aborted(1)
+    assert answers.said[-1] == Aborted(1)
 
 
 async def test_they_end_with_the_generations_they_belong_to() -> None:
-    answers, generations = Answers(), Generations()
-    generating = asked(answers, generations)
+    answers = Asking()
+    generating = answers.ask()
     await asyncio.sleep(0)
-    generations.end("It died.")
+    answers.die()
     with pytest.raises(EngineUnavailable, match=r"It died\."):
         await generating
 
@@ -111,17 +118,17 @@ async def test_they_end_with_the_generations_they_belong_to() -> None:
 )
 @pytest.mark.parametrize("told", [False, True])
 async def test_what_had_not_begun_is_told_apart(
-    alone: bool, said: list[OfGeneration], kind: type[EngineUnavailable], told: bool
+    alone: bool, said: list[Held | Begun], kind: type[EngineUnavailable], told: bool
 ) -> None:
-    answers, generations = Answers(), Generations()
-    generating = asked(answers, generations, alone=alone)
+    answers = Asking()
+    generating = answers.ask(alone=alone)
     await asyncio.sleep(0)
     for message in said:
-        answers.heard(message)
+        answers._heard(message)
     if told:
-        answers.heard(GenerationFailed(1, True, "It died."))
+        answers._heard(GenerationFailed(1, True, "It died."))
     else:
-        generations.end("It died.")
+        answers.die()
     with pytest.raises(EngineUnavailable, match=r"It died\.") as raised:
         await generating
     assert raised.type is kind

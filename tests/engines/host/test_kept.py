@@ -115,9 +115,7 @@ async def until_gone(pid: int) -> None:
         await asyncio.sleep(0.02)
 
 
-async def test_next_gateway_takes_the_kept_engine(
-    tmp_path: Path,
-) -> None:
+async def test_next_gateway_takes_the_kept_engine(tmp_path: Path) -> None:
     async with gateway(tmp_path) as engine:
         pid = pid_of(engine)
         endless = events_of(engine, request("endless"))
@@ -147,9 +145,7 @@ async def test_unclaimed_host_ends(tmp_path: Path) -> None:
     await until_gone(pid)
 
 
-async def test_hung_host_ends_once_its_gateway_is_gone(
-    tmp_path: Path,
-) -> None:
+async def test_hung_host_ends_once_its_gateway_is_gone(tmp_path: Path) -> None:
     folder = tmp_path / "told"
     folder.mkdir()
 

@@ -71,8 +71,8 @@ async def test_abort_before_start_leaves_nothing() -> None:
         await serving
         await asyncio.sleep(0)
         assert host.gateway is not None
-        assert len(host.gateway.work) == 0
-        assert host.gateway.work._tasks == set()
+        assert host.gateway.generations == {}
+        assert host.gateway._tasks == set()
         await host.sharing.close()
         speaker.close()
         assert pair.far.capacity().running == 0

@@ -54,7 +54,7 @@ async def test_a_child_outlives_an_interrupt_and_not_its_parent(tmp_path: Path) 
     )
     assert parent.stdout is not None
     child = int(await parent.stdout.readline())
-    found = processes.of(child)
+    found = processes.with_pids(child)
     assert found
     # From a terminal every process gets it; the gateway goes on until it has finished.
     os.kill(child, signal.SIGINT)

@@ -74,10 +74,10 @@ def test_process_without_first_thread_still_runs() -> None:
     )
     while ") Z " not in (stat := Path(f"/proc/{child.pid}/stat")).read_text():
         assert child.poll() is None
-    tree = processes.descendants(processes.of(child.pid))
+    tree = processes.descendants(processes.with_pids(child.pid))
     assert {process.pid for process in tree} == {child.pid}
     assert processes.kill(tree, within_s=60) == frozenset()
-    # What is left of it is only its number, until somebody asks how it ended.
+    # What is left of it is only its number, until its parent asks how it ended.
     assert child.wait() == -signal.SIGKILL
     assert not stat.exists()
     assert child.stdin is not None
@@ -85,13 +85,13 @@ def test_process_without_first_thread_still_runs() -> None:
 
 
 def test_reused_pid_is_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    (impostor,) = processes.of(os.getpid())
+    (impostor,) = processes.with_pids(os.getpid())
     monkeypatch.setattr(impostor, "_ident", (os.getpid(), 1.0))
     assert processes.kill([impostor], within_s=0) == frozenset()
     assert processes.descendants([impostor]) == frozenset()
 
 
-def test_a_process_of_others_that_may_not_be_read_hides_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_process_hides_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
     read = psutil._pslinux.open_binary
 
     def refusing(name: str) -> Any:

@@ -174,4 +174,4 @@ async def test_host_ends_with_an_unstopped_gateway(tmp_path: Path) -> None:
     ran = await asyncio.create_subprocess_exec(sys.executable, str(script), stdout=subprocess.PIPE)
     said, _ = await ran.communicate()
     assert ran.returncode == 0
-    assert not processes.of(int(said))
+    assert not processes.with_pids(int(said))

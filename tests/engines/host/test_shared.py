@@ -65,7 +65,7 @@ async def test_crash_counts_only_for_begun_texts(killed: bool) -> None:
         await anext(running)
         held = [events_of(two, replace(request("good"), alone=alone)) for alone in (True, False)]
         waiting = [asyncio.create_task(anext(generation)) for generation in held]
-        while [answer.begun for answer in two._answers._answers.values()] != [False, False]:
+        while [answer.begun for answer in two._answers.values()] != [False, False]:
             await asyncio.sleep(0.001)
         if killed:
             await shared.die()

@@ -5,19 +5,35 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gateway.domain.engine import OnEvent, TranslationRequest
 from gateway.domain.errors import GatewayError
 from gateway.engines.host import sharing
 from gateway.engines.host.channel import Channel
-from gateway.engines.host.messages import Demand, Generate, ToGateway, ToHost
-from gateway.engines.host.slots import Wanted
+from gateway.engines.host.messages import (
+    Aborted,
+    Begun,
+    Demand,
+    Generate,
+    Generated,
+    GenerationFailed,
+    GetMetrics,
+    Held,
+    Metrics,
+    ToGateway,
+    ToHost,
+    Wanted,
+)
+from gateway.engines.host.sharing import Gateway, Sharing, Turns, fair_shares, grants
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.translation.scheduling.scheduler import Scheduler
-from tests.engines.host.pairs import request
+from tests.engines.host.pairs import Faulty, request
 from tests.engines.host.workers import Shared, begin, close, fleet, shared_engine, slots, worker
 from tests.generations import events_of
 from tests.patience import until
@@ -167,3 +183,275 @@ async def test_only_the_killing_text_fails(killers: int) -> None:
         assert outcomes == {
             name: "engine_failed" if text == "a poison" else f"[de] {text}" for name, text in asked.items()
         }
+
+
+# ---------------------------------------------------------------- one gateway's generations
+
+
+FAST = Script(first_token_s=0, token_s=0, rules=(Rule(match="endless", repeat=1_000), Rule("bad", fail_after=1)))
+
+
+class Asking(Gateway):
+    """A gateway without a connection, which remembers what is said to it."""
+
+    def __init__(self, sharing: Sharing) -> None:
+        super().__init__(sharing)
+        self.said: list[object] = []
+
+    def say(self, message: object) -> None:
+        self.said.append(message)
+
+    async def done(self) -> None:
+        while self.generations or self._tasks:
+            await asyncio.sleep(0)
+
+
+async def ready_sharing(engine: SimulatedEngine | None = None, **more: Any) -> Sharing:
+    engine = engine or SimulatedEngine(FAST)
+    await engine.start()
+    return Sharing(engine, **more)
+
+
+async def test_generations_and_tokens_are_counted_for_all() -> None:
+    shared = await ready_sharing()
+    one, two = Asking(shared), Asking(shared)
+    one.heard(Generate(1, request("a word")))
+    two.heard(Generate(1, request("endless")))
+    assert (len(one.generations), len(two.generations), shared.generations) == (1, 1, 2)
+    await one.done()
+    # Two that began, one that ended, at least its three tokens.
+    assert shared.progress >= 6
+    two.heard(Aborted(1))
+    await two.done()
+    assert shared.generations == 0
+    assert [m.event.text for m in one.said if isinstance(m, Generated)][:1] == ["[de]"]
+    await shared.close()
+
+
+async def test_the_end_of_one_is_not_that_of_others() -> None:
+    shared = await ready_sharing()
+    one, two = Asking(shared), Asking(shared)
+    for gateway in (one, two):
+        gateway.heard(Generate(1, request("endless")))
+        gateway.heard(Generate(2, request("endless")))
+    await one.end_all()
+    await asyncio.sleep(0)
+    assert (len(one.generations), len(two.generations), shared.generations) == (0, 2, 2)
+    await two.end_all()
+    await shared.close()
+
+
+async def test_waiting_behind_a_lone_text_is_told_held() -> None:
+    shared = await ready_sharing()
+    one, two = Asking(shared), Asking(shared)
+    said = two.said = one.said
+    one.heard(Generate(1, request("most need no message")))
+    await one.done()
+    assert {type(message) for message in said} == {Generated}
+    said.clear()
+    one.heard(Generate(2, replace(request("endless"), alone=True)))
+    two.heard(Generate(3, request("another one's")))
+    two.heard(Generate(4, replace(request("endless"), alone=True)))
+    while len(said) < 4:
+        await asyncio.sleep(0)
+    assert said[:3] == [Begun(2), Held(3), Held(4)]
+    # Another one that is to run alone comes next, and then what waits.
+    one.heard(Aborted(2))
+    while Begun(4) not in said:
+        await asyncio.sleep(0)
+    assert Begun(3) not in said
+    two.heard(Aborted(4))
+    while Begun(3) not in said:
+        await asyncio.sleep(0)
+    await two.end_all()
+    await shared.close()
+
+
+async def test_nothing_begins_with_a_dead_engine() -> None:
+    engine = SimulatedEngine(FAST)
+    gateway = Asking(shared := await ready_sharing(engine))
+    engine.fail("it was told to")
+    gateway.heard(Generate(1, request("late")))
+    gateway.heard(Generate(2, replace(request("late and alone"), alone=True)))
+    await gateway.done()
+    assert [type(message) for message in gateway.said] == [Held, GenerationFailed, Held, GenerationFailed]
+    await shared.close()
+
+
+async def test_failures_are_told_and_metrics_given() -> None:
+    failures: list[bool] = []
+    gateway = Asking(shared := await ready_sharing(Faulty(FAST), on_failure=lambda: failures.append(True)))
+    gateway.heard(Generate(1, request("bad")))
+    gateway.heard(Generate(2, request("odd")))
+    gateway.heard(GetMetrics(3, ["a"]))
+    await gateway.done()
+    failed = {m.number: m.message for m in gateway.said if isinstance(m, GenerationFailed)}
+    assert failed[1] == "The script says that this text fails."
+    assert "ZeroDivisionError" in failed[2]
+    assert failures == [True]
+    assert Metrics(3, b"asked for a") in gateway.said
+    await shared.close()
+
+
+# ---------------------------------------------------------------- running alone
+
+
+class Stage:
+    """Generations that run until they are told to end."""
+
+    def __init__(self) -> None:
+        self.turns = Turns()
+        self.running: set[str] = set()
+        self._ends: dict[str, asyncio.Event] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def begin(self, name: str, *, alone: bool = False) -> None:
+        self._ends[name] = asyncio.Event()
+        self._tasks[name] = asyncio.create_task(self._run(name, alone))
+        await settled()
+
+    async def end(self, name: str) -> None:
+        self._ends[name].set()
+        await self._tasks[name]
+        await settled()
+
+    async def cancel(self, name: str) -> None:
+        self._tasks[name].cancel()
+        await settled()
+
+    async def _run(self, name: str, alone: bool) -> None:
+        async with self.turns.turn(alone=alone):
+            self.running.add(name)
+            try:
+                await self._ends[name].wait()
+            finally:
+                self.running.remove(name)
+
+
+async def settled() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_others_run_together() -> None:
+    stage = Stage()
+    await stage.begin("a")
+    await stage.begin("b")
+    assert stage.running == {"a", "b"}
+
+
+async def test_whether_a_turn_would_come_at_once() -> None:
+    stage = Stage()
+    assert stage.turns.is_free(alone=False)
+    assert stage.turns.is_free(alone=True)
+    await stage.begin("a")
+    assert stage.turns.is_free(alone=False)
+    assert not stage.turns.is_free(alone=True)
+    await stage.begin("suspect", alone=True)
+    await stage.end("a")
+    assert not stage.turns.is_free(alone=False)
+    assert not stage.turns.is_free(alone=True)
+    await stage.end("suspect")
+    assert stage.turns.is_free(alone=True)
+
+
+async def test_lone_turn_waits_for_running_and_precedes_new() -> None:
+    stage = Stage()
+    await stage.begin("a")
+    await stage.begin("suspect", alone=True)
+    await stage.begin("b")
+    await stage.begin("another suspect", alone=True)
+    assert stage.running == {"a"}
+    await stage.end("a")
+    assert stage.running == {"suspect"}
+    await stage.end("suspect")
+    assert stage.running == {"another suspect"}
+    await stage.end("another suspect")
+    assert stage.running == {"b"}
+
+
+async def test_cancelled_turn_blocks_no_other() -> None:
+    stage = Stage()
+    await stage.begin("a")
+    await stage.begin("suspect", alone=True)
+    await stage.begin("b")
+    await stage.cancel("suspect")
+    assert stage.running == {"a", "b"}
+    await stage.begin("c", alone=True)
+    await stage.cancel("b")
+    assert stage.running == {"a"}
+    await stage.cancel("a")
+    assert stage.running == {"c"}
+
+
+NUMBERS = st.integers(0, 50)
+DEMANDS = st.lists(NUMBERS, max_size=12)
+WANTED = st.lists(st.builds(Wanted, NUMBERS, NUMBERS), max_size=12)
+SEATS = st.integers(1, 64)
+
+
+def used(wanted: list[Wanted], granted: list[int]) -> list[int]:
+    return [min(each.finals + each.others, grant) for each, grant in zip(wanted, granted, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("demands", "shares"),
+    [
+        ([100], [16]),
+        ([100, 100], [8, 8]),
+        ([3, 100], [3, 13]),
+        ([0, 100], [0, 16]),
+        ([100, 5, 100], [6, 5, 5]),
+        ([9] * 20, [1] * 16 + [0] * 4),
+        ([], []),
+    ],
+)
+def test_examples_of_sixteen_slots(demands: list[int], shares: list[int]) -> None:
+    assert fair_shares(demands, 16) == shares
+
+
+@given(DEMANDS, SEATS)
+def test_shares_are_max_min_fair(demands: list[int], slots: int) -> None:
+    shares = fair_shares(demands, slots)
+    assert all(0 <= share <= demand for demand, share in zip(demands, shares, strict=True))
+    # All slots are used if they are wanted, and never more.
+    assert sum(shares) == min(slots, sum(demands))
+    # Whoever gets less than they want gets as much as anybody, but for what cannot be divided.
+    kept_short = [share for demand, share in zip(demands, shares, strict=True) if share < demand]
+    if kept_short:
+        assert max(shares) <= min(kept_short) + 1
+
+
+@given(WANTED, SEATS)
+def test_grants_never_exceed_slots(wanted: list[Wanted], slots: int) -> None:
+    granted = grants(wanted, slots)
+    assert all(1 <= grant <= slots for grant in granted)
+    in_use = used(wanted, granted)
+    wanting = sum(each != Wanted() for each in wanted)
+    # But for the one that everybody may use.
+    assert sum(in_use) <= slots + sum(use == 1 for use in in_use)
+    assert sum(in_use) >= min(slots, sum(each.finals + each.others for each in wanted))
+    assert sum(use > 0 for use in in_use) == wanting
+
+
+@given(WANTED, SEATS)
+def test_finals_get_what_they_would_get_without_all_others(wanted: list[Wanted], slots: int) -> None:
+    finals = fair_shares([each.finals for each in wanted], slots)
+    assert all(grant >= share for grant, share in zip(grants(wanted, slots), finals, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "granted"),
+    [
+        # Whoever has been idle may begin with its share at once.
+        ([Wanted()], [16]),
+        ([Wanted(), Wanted(0, 100)], [8, 16]),
+        ([Wanted(), Wanted(3)], [13, 16]),
+        # Finals come before others, whoever's they are.
+        ([Wanted(0, 100), Wanted(100, 100)], [1, 16]),
+        ([Wanted(0, 100), Wanted(6, 100)], [5, 11]),
+        ([Wanted(4, 100), Wanted(100)], [4, 12]),
+    ],
+)
+def test_examples_of_grants(wanted: list[Wanted], granted: list[int]) -> None:
+    assert grants(wanted, 16) == granted

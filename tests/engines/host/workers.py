@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 
 from gateway.domain.engine import EngineHealth, EngineState, TokenEvent
 from gateway.engines.host.main import Role, serve
+from gateway.engines.host.messages import Wanted
 from gateway.engines.host.proxy import Host, HostedEngine
 from gateway.engines.host.shared import SharedEngine
-from gateway.engines.host.slots import Wanted
 from gateway.engines.simulated import Script, SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from gateway.translation.scheduling.scheduler import Scheduler

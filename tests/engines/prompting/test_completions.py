@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed
-from gateway.engines.prompting.completions import Completion, Completions, translated
-from gateway.engines.prompting.confidence import Calibration
+from gateway.engines.prompting.completions import Completion, Completions, tokens_a_piece, translated
 from gateway.engines.prompting.encoding import PromptEncoder
 from gateway.engines.prompting.families import detect
+from gateway.engines.prompting.model_config import Calibration
 from gateway.engines.prompting.verification import Probe
 
 ANSWER = (Completion("Guten", 2), Completion(" Morgen.", 1, FinishReason.STOP, cached_tokens=5))
@@ -53,7 +53,7 @@ def request(**proposed: Any) -> TranslationRequest:
     return TranslationRequest(id="r", text="Good morning.", source="en", target="de", **proposed)
 
 
-async def test_a_translation_is_what_the_model_says_behind_its_prompt(encoder: PromptEncoder) -> None:
+async def test_translation_is_the_models_completion(encoder: PromptEncoder) -> None:
     engine = Scripted()
     events = [event async for event in translated(request(), encoder, engine)]
     prompt = encoder.encode(request())
@@ -65,7 +65,7 @@ async def test_a_translation_is_what_the_model_says_behind_its_prompt(encoder: P
     ]
 
 
-async def test_what_is_known_of_the_beginning_is_told_first_and_not_generated(encoder: PromptEncoder) -> None:
+async def test_kept_prefix_is_told_first(encoder: PromptEncoder) -> None:
     engine = Scripted()
     asked = request(prefix="Guten", tolerance=1.0)
     first, *others = [event async for event in translated(asked, encoder, engine)]
@@ -74,19 +74,19 @@ async def test_what_is_known_of_the_beginning_is_told_first_and_not_generated(en
     ids = prompt.ids + opening.ids
     assert (first.text, first.reused, first.finish) == ("Guten", len(opening.ids), None)
     assert engine.asked == [(ids, prompt.max_tokens - len(opening.ids))]
-    # Of the probe and the completion together.
+    # The probe and the completion together.
     assert engine.probed == [ids]
     assert (others[-1].prompt_tokens, others[-1].cached_tokens) == (2 * len(ids), 3 + 5)
 
 
-async def test_a_model_that_does_not_choose_its_likeliest_token_is_not_probed(encoder: PromptEncoder) -> None:
+async def test_sampling_model_is_not_probed(encoder: PromptEncoder) -> None:
     engine = Scripted(greedy=False)
     events = [event async for event in translated(request(prefix="Guten", tolerance=1.0), encoder, engine)]
     assert engine.probed == []
     assert events[0].text == "Guten"
 
 
-async def test_nothing_is_generated_where_the_prefix_is_the_whole_answer(encoder: PromptEncoder) -> None:
+async def test_full_window_generates_nothing(encoder: PromptEncoder) -> None:
     engine = Scripted()
     long = " ".join(["Morgen"] * 300)
     (event,) = [event async for event in translated(request(prefix=long, final=False), encoder, engine)]
@@ -103,7 +103,7 @@ async def test_a_reader_that_leaves_ends_the_completion(encoder: PromptEncoder) 
     assert engine.closed
 
 
-async def test_a_text_that_does_not_fit_never_reaches_the_engine(encoder: PromptEncoder) -> None:
+async def test_too_long_text_never_reaches_the_engine(encoder: PromptEncoder) -> None:
     engine = Scripted()
     long = TranslationRequest(id="r", text="Good morning. " * 200, source="en", target="de")
     with pytest.raises(EngineFailed, match="does not fit"):
@@ -206,3 +206,22 @@ async def test_what_was_shown_of_a_folded_text_goes_on(encoder: PromptEncoder) -
     asked = asking("– We meet.", prefix="Wir treffen uns")
     events = [event async for event in translated(asked, encoder, said(" jetzt."))]
     assert "".join(event.text for event in events) == "Wir treffen uns jetzt."
+
+
+def test_a_piece_comes_about_every_interval() -> None:
+    assert tokens_a_piece(0.04, 0.010, 4) == 4
+    assert tokens_a_piece(0.04, 0.100, 4) == 1
+
+
+def test_single_tokens_without_interval_or_time() -> None:
+    assert tokens_a_piece(0.0, 0.010, 4) == 1
+    assert tokens_a_piece(0.04, 0.0, 4) == 1
+
+
+def test_a_piece_is_never_many_tokens() -> None:
+    assert tokens_a_piece(0.04, 0.001, 4) == 12
+
+
+def test_pieces_come_less_often_where_many_sequences_run() -> None:
+    assert tokens_a_piece(0.04, 0.020, 256) == 5  # each every 0.1 s
+    assert tokens_a_piece(0.04, 0.020, 64) == 2

@@ -42,7 +42,7 @@ def request(text: str, *, final: bool = True) -> TranslationRequest:
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("final", [True, False], ids=["final", "partial"])
-def test_the_bundled_prompt_is_what_the_model_was_trained_on(tokenizer: Any, text: str, final: bool) -> None:
+def test_bundled_prompt_is_that_of_training(tokenizer: Any, text: str, final: bool) -> None:
     source = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
     # The small model has the same tokens at other places.
     places = {place: tokenizer.convert_tokens_to_ids(name) for name, place in IDS.items()}
@@ -64,9 +64,7 @@ def test_special_tokens_in_speech_are_text(tokenizer: Any, text: str) -> None:
 
 @pytest.mark.parametrize("token", ["[TOOL_CALLS]", "<unused7>", "<tool_call>", "＜unused7＞", "＜tool_call>"])
 @pytest.mark.parametrize("special", [True, False])
-def test_every_token_that_was_added_to_a_tokenizer_is_text_in_speech(
-    tokenizer: Any, token: str, special: bool
-) -> None:
+def test_added_tokens_are_text_in_speech(tokenizer: Any, token: str, special: bool) -> None:
     own = copy.deepcopy(tokenizer)
     own.backend_tokenizer.normalizer = NFKC()
     added = ["[TOOL_CALLS]", "<unused7>", "<tool_call>"]
@@ -92,7 +90,7 @@ def test_the_answer_gets_what_is_left_of_the_window(tokenizer: Any) -> None:
     assert len(prompt.ids) + prompt.max_tokens == window
 
 
-def test_a_text_that_leaves_no_room_for_an_answer_is_refused(tokenizer: Any) -> None:
+def test_text_without_room_for_an_answer_is_refused(tokenizer: Any) -> None:
     with pytest.raises(EngineFailed, match="window of 100"):
         encoder(tokenizer, window=100).encode(request("Good morning, everyone. " * 30))
 
@@ -168,9 +166,7 @@ def test_it_continues_the_prompt_of_a_chat_model(tokenizer: Any, monkeypatch: py
     assert made.cut(prompt, opening, count, keep=True) == (count, "Bitte")
 
 
-def test_a_beginning_that_would_change_the_prompts_tokens_is_encoded_alone(
-    tokenizer: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_beginning_is_encoded_alone_if_it_changes_tokens(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     word = one_token(tokenizer, CAPITAL_WORD)
     begun, rest = word[:3], word[3:]
     monkeypatch.setattr(tokenizer, "chat_template", "{% for m in messages %}{{ m.content }}{% endfor %}" + begun)
@@ -189,14 +185,14 @@ def test_characters_are_not_cut_in_two(tokenizer: Any) -> None:
     assert made.cut(prompt, opening, len(before) + 3, keep=False) == (len(before) + 3, f"金曜日。{rare}")
 
 
-def test_the_sign_for_half_a_character_is_a_character_too(tokenizer: Any) -> None:
+def test_replacement_character_is_a_character(tokenizer: Any) -> None:
     made, prompt, opening = opened(tokenizer, "", "x\ufffdy")
     whole = len(opening.ids)
     cut = [made.cut(prompt, opening, count, keep=False)[1] for count in range(1, whole + 1)]
     assert cut == [*["x"] * (whole - 1), "x\ufffdy"]
 
 
-def test_tokens_that_say_something_else_than_the_draft_are_not_taken_over(tokenizer: Any) -> None:
+def test_tokens_that_decode_otherwise_are_dropped(tokenizer: Any) -> None:
     folding = copy.deepcopy(tokenizer)
     folding.backend_tokenizer.normalizer = NFKC()
     made, prompt, opening = opened(folding, "", "a ﬁn")
@@ -205,7 +201,7 @@ def test_tokens_that_say_something_else_than_the_draft_are_not_taken_over(tokeni
     assert made.cut(prompt, opening, len(opening.ids), keep=True)[1] == "ﬁ"
 
 
-def test_a_token_over_the_border_covers_the_prefix_and_is_not_within(tokenizer: Any) -> None:
+def test_border_token_covers_the_prefix(tokenizer: Any) -> None:
     word = one_token(tokenizer, HAN_WORD)
     prefix, rest = word[:2], word[2:]
     made, prompt, opening = opened(tokenizer, prefix, f"{rest}までに")
@@ -232,7 +228,7 @@ def test_special_tokens_in_prefix_and_draft_are_text(tokenizer: Any, prefix: str
     assert made.cut(prompt, opening, len(opening.ids), keep=True)[1].startswith(prefix)
 
 
-def test_a_draft_gets_what_an_answer_may_have_before_its_last_token(tokenizer: Any) -> None:
+def test_draft_leaves_the_last_token_free(tokenizer: Any) -> None:
     for window in (1_024, 70):
         _, prompt, opening = opened(tokenizer, "Bitte", " und" * 500, window=window)
         assert len(opening.ids) == prompt.max_tokens - 1

@@ -13,7 +13,7 @@ from tests.engines.prompting.prompts import BEFORE, TERMS, request
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_every_family_is_greedy_unless_the_operator_turns_the_card_on(name: str) -> None:
+def test_every_family_is_greedy_by_default(name: str) -> None:
     assert FAMILIES[name].sampling == Sampling(temperature=0.0, top_p=1.0, top_k=0, repetition_penalty=1.0)
     tencent = Sampling(temperature=0.7, top_p=0.6, top_k=20, repetition_penalty=1.05)
     expected = tencent if name in {"hunyuan-mt", "hy-mt1.5", "hy-mt2"} else None
@@ -75,7 +75,7 @@ def test_options_that_a_family_cannot_take_are_named(name: str, refused: tuple[s
 
 
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name != "bundled"])
-def test_an_option_changes_the_prompt_exactly_where_the_family_takes_it(name: str) -> None:
+def test_option_changes_prompt_only_if_taken(name: str) -> None:
     family = FAMILIES[name]
     changed = {
         option
@@ -140,7 +140,7 @@ def test_detect(config: dict[str, object], name: str, family: str) -> None:
     assert detect(config, name) is FAMILIES[family]
 
 
-def test_the_marker_goes_before_the_name_and_brings_its_languages() -> None:
+def test_marker_precedes_the_name() -> None:
     family = detect({**LLAMA, **MARKED}, "acme/TowerInstruct-like")
     assert (family.name, family.languages) == ("bundled", ("en", "de", "ja"))
 
@@ -182,7 +182,7 @@ def test_a_marker_that_makes_no_sense_is_refused(marker: object, field: str) -> 
     assert refused.value.field == field
 
 
-def test_an_unknown_family_is_refused_with_the_names_there_are() -> None:
+def test_unknown_family_is_refused_with_names() -> None:
     with pytest.raises(InvalidValue) as refused:
         family_named("tovver")
     assert refused.value.message == (

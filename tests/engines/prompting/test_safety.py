@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.domain.engine import TranslationOptions, TranslationRequest
 from gateway.domain.errors import InvalidValue
-from gateway.engines.prompting.families import FAMILIES, PromptFamily, detect
+from gateway.engines.prompting.families import FAMILIES, detect
 from gateway.engines.prompting.safety import neutralise, neutralise_request
 from gateway.engines.prompting.templates import ChatPrompt, RawPrompt
 
@@ -49,9 +50,7 @@ def test_no_control_string_survives_in_what_users_supply(name: str, text: str, t
         return RawPrompt("")
 
     special = frozenset({"<unused7>", "x<to>"})
-    spied = PromptFamily(
-        name, family.languages, family.options, template, family.markers, one_line=family.one_line
-    )
+    spied = replace(family, template=template)
     spied.render(request(text, glossary=((term, term),), context=(before,)), special)
     (safe,) = seen
     options = safe.options
@@ -91,7 +90,7 @@ ALPHABET = "<>s/|a\u2060\u200b"
 
 
 @given(text=st.text(ALPHABET, max_size=30), tokens=st.sets(st.text(ALPHABET, min_size=1, max_size=4), max_size=6))
-def test_neutralised_text_contains_no_token_and_clean_text_is_unchanged(text: str, tokens: set[str]) -> None:
+def test_neutralised_text_contains_no_token(text: str, tokens: set[str]) -> None:
     result = neutralise(text, tokens)
     assert not [token for token in tokens if token in result]
     if not any(token in text for token in tokens):

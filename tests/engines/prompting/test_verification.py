@@ -146,7 +146,7 @@ async def test_a_right_draft_is_the_whole_answer(model: Model) -> None:
     assert found.event.prompt_tokens == len(model.prompt.ids) + len(model.answer)
 
 
-async def test_the_beginning_of_the_answer_is_taken_over_and_not_finished(model: Model) -> None:
+async def test_right_beginning_is_taken_over(model: Model) -> None:
     draft = "Bitte aktualisieren Sie"
     count = model.agreed(draft)
     assert model.text(count) == draft
@@ -157,14 +157,6 @@ async def test_the_beginning_of_the_answer_is_taken_over_and_not_finished(model:
     assert found.event.prompt_tokens == found.event.cached_tokens == 0, "known on the last event"
 
 
-async def test_a_draft_is_taken_over_up_to_where_the_model_says_something_else(model: Model) -> None:
-    draft = "Bitte aktualisieren Quatsch das Ticket bis Montag."
-    count = model.agreed(draft)
-    assert model.text(count).startswith("Bitte aktualisieren")
-    found = await model.begin(draft=draft)
-    assert (found.text, found.reused) == (model.text(count + 1), count)
-
-
 async def test_a_wrong_draft_is_no_event(model: Model) -> None:
     model.answer = []
     found = await model.begin(draft=OTHER)
@@ -172,12 +164,7 @@ async def test_a_wrong_draft_is_no_event(model: Model) -> None:
     assert (found.ids, found.probes) == ([], 1)
 
 
-async def test_a_draft_longer_than_the_answer_ends_with_it(model: Model) -> None:
-    found = await model.begin(draft=ANSWER + " Danke.")
-    assert (found.text, found.finish) == (ANSWER, None)
-
-
-async def test_a_choice_between_equally_likely_tokens_is_left_to_the_model(model: Model) -> None:
+async def test_tie_is_left_to_the_model(model: Model) -> None:
     model.tied = True
     assert (await model.begin(draft=ANSWER)).event is None
 
@@ -187,15 +174,6 @@ async def test_a_tolerance_is_not_for_the_draft(model: Model) -> None:
     model.gaps[model.encode("Bitte gut")[count]] = 0.01
     found = await model.begin(draft="Bitte gut", tolerance=3.0)
     assert (found.text, found.reused) == (model.text(count + 1), count)
-
-
-async def test_a_character_is_not_cut_in_two(tokenizer: Any) -> None:
-    rare, similar = rare_characters(tokenizer)
-    model = Model(tokenizer, f"です。{rare}")
-    assert model.agreed(f"です。{similar}") == len(model.encode("です。")) + 2
-    found = await model.begin(draft=f"です。{similar}")
-    assert found.text == "です。"
-    assert found.ids == model.encode("です。")
 
 
 # ---------------------------------------------------------------- the prefix
@@ -227,7 +205,7 @@ async def test_a_partial_ends_where_the_prefix_is_implausible(model: Model) -> N
     assert found.event.prompt_tokens > len(model.prompt.ids)
 
 
-async def test_a_final_goes_on_from_what_the_model_says_without_a_prefix(model: Model) -> None:
+async def test_final_continues_from_the_models_own_words(model: Model) -> None:
     for token in model.encode(" gut"):
         model.gaps[token] = 1.0
     found = await model.begin(prefix="Bitte gut Quatsch", draft=ANSWER, tolerance=3.0)
@@ -243,15 +221,13 @@ async def test_without_a_tolerance_nothing_is_asked_about_the_prefix(model: Mode
     assert not model.probes
 
 
-async def test_without_a_tolerance_a_draft_behind_any_prefix_is_looked_at(model: Model) -> None:
+async def test_draft_is_probed_without_tolerance(model: Model) -> None:
     found = await model.begin(prefix=OTHER, draft=" Quatsch")
     assert (found.text, found.probes) == (OTHER + model.elsewhere, 1)
     assert found.reused == len(model.encode(OTHER))
 
 
-async def test_without_greedy_choice_prefix_is_kept_without_draft(
-    model: Model,
-) -> None:
+async def test_without_greedy_choice_prefix_is_kept_without_draft(model: Model) -> None:
     found = await model.begin(prefix=OTHER, draft=ANSWER, tolerance=0.0, greedy=False)
     assert (found.text, found.probes) == (OTHER, 0)
 
@@ -280,17 +256,7 @@ def test_a_prefix_without_any_token_is_told_too() -> None:
 # ---------------------------------------------------------------- the token behind what is taken over
 
 
-async def test_what_the_probe_says_behind_an_accepted_draft_is_not_generated_again(model: Model) -> None:
-    count = model.agreed("Bitte aktualisieren")
-    assert model.text(count) == "Bitte aktualisieren"
-    found = await model.begin(draft="Bitte aktualisieren")
-    assert (found.text, found.finish) == (model.text(count + 1), None)
-    assert (found.ids, found.reused) == (model.answer[: count + 1], count)
-    assert found.event is not None
-    assert (found.event.tokens, found.event.reused) == (1, count), "it was generated, by the probe"
-
-
-async def test_the_models_choice_instead_of_a_refused_draft_token_is_taken(model: Model) -> None:
+async def test_choice_for_a_refused_draft_token_is_taken(model: Model) -> None:
     count = model.agreed("Bitte gut")
     found = await model.begin(draft="Bitte gut")
     assert (found.text, found.ids, found.reused) == (model.text(count + 1), model.answer[: count + 1], count)
@@ -299,7 +265,7 @@ async def test_the_models_choice_instead_of_a_refused_draft_token_is_taken(model
     assert (found.event.text, found.event.tokens, found.event.reused) == (model.text(1), 1, 0)
 
 
-async def test_the_models_choice_instead_of_a_refused_prefix_is_taken_in_a_final(model: Model) -> None:
+async def test_choice_for_a_refused_prefix_is_taken(model: Model) -> None:
     count = model.agreed("Bitte gut")
     found = await model.begin(prefix="Bitte gut", draft=" das Ticket", tolerance=3.0)
     assert (found.text, found.ids, found.reused) == (model.text(count + 1), model.answer[: count + 1], count)
@@ -307,7 +273,7 @@ async def test_the_models_choice_instead_of_a_refused_prefix_is_taken_in_a_final
     assert (found.text, found.ids, found.reused) == (model.text(1), model.answer[:1], 0)
 
 
-async def test_a_choice_behind_tokens_that_are_dropped_is_not_taken(model: Model) -> None:
+async def test_choice_behind_dropped_tokens_is_not_taken(model: Model) -> None:
     """What it says behind `Bitte gut` is nothing to go on from behind `Bitte`."""
     for token in model.encode(" gut"):
         model.gaps[token] = 1.0
@@ -316,7 +282,7 @@ async def test_a_choice_behind_tokens_that_are_dropped_is_not_taken(model: Model
     assert (found.text, found.ids, found.reused) == (model.text(count), model.answer[:count], count)
 
 
-async def test_nothing_is_taken_behind_a_prefix_that_ends_a_partial(model: Model) -> None:
+async def test_rejected_partial_takes_nothing(model: Model) -> None:
     for prefix in (OTHER, "Bitte gut"):
         found = await model.begin(prefix=prefix, tolerance=3.0, final=False)
         assert (found.text, found.ids, found.finish) == ("", [], FinishReason.REJECTED)
@@ -331,7 +297,7 @@ async def test_a_control_token_is_not_taken(model: Model, draft: str) -> None:
         assert (found.text, found.ids, found.reused) == ("Bitte", said, len(said))
 
 
-async def test_an_answer_that_ends_where_the_draft_goes_on_is_not_finished_here(model: Model) -> None:
+async def test_answer_shorter_than_draft_is_not_finished(model: Model) -> None:
     found = await model.begin(draft=f"{ANSWER}{model.elsewhere}")
     assert (found.text, found.ids, found.finish) == (ANSWER, model.answer, None)
 
@@ -354,7 +320,7 @@ async def test_a_choice_between_equally_likely_tokens_is_not_taken(model: Model)
         assert (found.text, found.reused) == (model.text(known), count)
 
 
-async def test_the_last_token_that_the_answer_may_have_is_left_to_be_generated(tokenizer: Any) -> None:
+async def test_last_token_is_left_to_be_generated(tokenizer: Any) -> None:
     word = one_token(tokenizer, LOWER_WORD)
     model = Model(tokenizer, word * 150)
     await model.begin()
@@ -387,7 +353,7 @@ def held_against(model: Model, found: VerifiedPrefix) -> None:
 
 @ANSWERS
 @pytest.mark.parametrize("tail", TAILS)
-async def test_wherever_a_draft_is_cut_the_text_is_the_answer(tokenizer: Any, answer: str, tail: str) -> None:
+async def test_any_cut_of_a_draft_gives_the_answer(tokenizer: Any, answer: str, tail: str) -> None:
     rare, similar = rare_characters(tokenizer)
     answer, tail = answer.format(rare=rare), tail.format(similar=similar)
     model = Model(tokenizer, answer)
@@ -399,9 +365,7 @@ async def test_wherever_a_draft_is_cut_the_text_is_the_answer(tokenizer: Any, an
 
 @ANSWERS
 @pytest.mark.parametrize("tail", TAILS)
-async def test_wherever_a_prefix_is_cut_the_text_of_a_final_is_the_answer(
-    tokenizer: Any, answer: str, tail: str
-) -> None:
+async def test_any_cut_of_a_prefix_gives_the_answer(tokenizer: Any, answer: str, tail: str) -> None:
     rare, similar = rare_characters(tokenizer)
     answer, tail = answer.format(rare=rare), tail.format(similar=similar)
     model = Model(tokenizer, answer)
@@ -429,14 +393,12 @@ def border(tokenizer: Any) -> Border:
 
 
 @pytest.mark.parametrize("tolerance", [None, 3.0])
-async def test_a_token_over_the_border_is_taken_where_the_model_chooses_it(
-    border: Border, tolerance: float | None
-) -> None:
+async def test_border_token_is_taken_if_chosen(border: Border, tolerance: float | None) -> None:
     found = await border.model.begin(prefix=border.prefix, draft=border.draft, tolerance=tolerance)
     assert (found.text, found.finish, found.probes) == (f"{border.word}までに", FinishReason.STOP, 1)
 
 
-async def test_where_it_does_not_the_prefix_is_looked_at_alone(border: Border) -> None:
+async def test_refused_border_token_probes_the_prefix(border: Border) -> None:
     model = border.model
     model.answer = model.encode(f"{border.prefix}までに")
     count = model.agreed(border.prefix)
@@ -447,7 +409,7 @@ async def test_where_it_does_not_the_prefix_is_looked_at_alone(border: Border) -
     assert (found.ids, found.reused) == (model.answer[: count + 1], count)
 
 
-async def test_where_it_does_not_a_prefix_without_a_tolerance_is_kept_alone(border: Border) -> None:
+async def test_refused_border_token_keeps_the_prefix(border: Border) -> None:
     border.model.answer = border.model.encode("です。")
     found = await border.model.begin(prefix=border.prefix, draft=border.draft)
     assert (found.text, found.probes) == (border.prefix, 1)
@@ -456,7 +418,7 @@ async def test_where_it_does_not_a_prefix_without_a_tolerance_is_kept_alone(bord
 # ---------------------------------------------------------------- what the engine does not tell
 
 
-async def test_rows_that_the_prefix_cache_left_unwritten_are_not_read(model: Model) -> None:
+async def test_unwritten_rows_are_not_read(model: Model) -> None:
     prompt = len(model.encode("<s><en><de><final>"))  # more than the real prompt has tokens
     model.cached = prompt + 60
     found = await model.begin(draft=OTHER)
@@ -466,7 +428,7 @@ async def test_rows_that_the_prefix_cache_left_unwritten_are_not_read(model: Mod
     assert found.cached_tokens > 0
 
 
-async def test_an_engine_that_always_reads_its_cache_is_not_believed(model: Model) -> None:
+async def test_engine_that_always_reads_cache_is_not_believed(model: Model) -> None:
     model.cached = 1_000
     model.stubborn = True
     assert (await model.begin(draft=OTHER)).event is None
@@ -487,7 +449,7 @@ async def test_a_cached_prompt_is_looked_at_once(model: Model) -> None:
     assert len(model.probes) == 3
 
 
-async def test_a_cached_prefix_that_is_kept_anyhow_is_not_asked_about_again(model: Model) -> None:
+async def test_cached_prefix_is_probed_once(model: Model) -> None:
     await model.begin(prefix="Bitte aktualisieren", draft=" Quatsch")
     model.probes.clear()
     model.cached = len(model.prompt.ids) + 1
@@ -495,7 +457,7 @@ async def test_a_cached_prefix_that_is_kept_anyhow_is_not_asked_about_again(mode
     assert len(model.probes) == 1
 
 
-async def test_without_log_probabilities_the_prefix_is_kept_and_the_draft_left_out(
+async def test_without_logprobs_only_the_prefix_is_kept(
     model: Model, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verification, "_warned", False)
@@ -512,7 +474,7 @@ async def test_without_log_probabilities_the_prefix_is_kept_and_the_draft_left_o
 # -------------------------------------------------------------------- how probable it was
 
 
-async def test_what_is_taken_over_is_rated_with_what_the_model_thought_of_it(model: Model) -> None:
+async def test_kept_tokens_are_rated(model: Model) -> None:
     for token in model.encode(" gut"):
         model.gaps[token] = 0.4
     # "Bitte" is the model's own choice, each token at -0.1, and each of " gut" is at -0.5.

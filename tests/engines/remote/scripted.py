@@ -60,7 +60,7 @@ class ScriptedServer:
             self.running -= 1
 
     def _refusal(self, request: web.Request) -> web.Response | None:
-        """Of a request without the key."""
+        """The refusal of a request without the key."""
         if self.key is None or request.headers.get("Authorization") == f"Bearer {self.key}":
             return None
         return web.json_response({"error": "Unauthorized"}, status=401)

@@ -47,7 +47,7 @@ async def test_a_server_that_has_everything() -> None:
     assert asked["stream"] is False
 
 
-async def test_a_server_that_tells_little_is_taken_at_its_word() -> None:
+async def test_server_may_tell_only_its_model() -> None:
     async with scripted() as there:
         there.models = [{"id": "anything"}]
         assert await examined(there) == Capabilities("anything", None, logprobs=True)
@@ -103,31 +103,31 @@ async def test_the_key(key: str | None) -> None:
         )
 
 
-async def test_the_route() -> None:
-    async with scripted() as there:
-        there.script = [refuses(404, "Not Found")]
-        assert await refused(there) == (
-            f"The server at URL has no route {GENERATE}: start vLLM with --enable-scale-out (0.26 to 0.29 always "
-            "have the route)."
-        )
-
-
-async def test_priorities() -> None:
-    async with scripted() as there:
-        there.script = [refuses(400, "Got priority 1 but Priority scheduling is not enabled.")]
-        assert await refused(there) == (
-            "The server at URL cannot put finals first: start vLLM with --scheduling-policy priority."
-        )
-
-
 @pytest.mark.parametrize(
-    ("status", "message"), [(400, "something else"), (404, "The model `model` does not exist.")]
+    ("status", "message", "sentence"),
+    [
+        (
+            404,
+            "Not Found",
+            f"has no route {GENERATE}: start vLLM with --enable-scale-out (0.26 to 0.29 always have the route).",
+        ),
+        (
+            400,
+            "Got priority 1 but Priority scheduling is not enabled.",
+            "cannot put finals first: start vLLM with --scheduling-policy priority.",
+        ),
+        (400, "something else", "refuses a translation: something else (status 400)."),
+        (
+            404,
+            "The model `model` does not exist.",
+            "refuses a translation: The model `model` does not exist (status 404).",
+        ),
+    ],
 )
-async def test_anything_else_is_told_in_the_servers_words(status: int, message: str) -> None:
+async def test_refusals_name_what_is_missing(status: int, message: str, sentence: str) -> None:
     async with scripted() as there:
         there.script = [refuses(status, message)]
-        said = await refused(there)
-        assert said == f"The server at URL refuses a translation: {message.rstrip('.')} (status {status})."
+        assert await refused(there) == f"The server at URL {sentence}"
 
 
 async def test_a_server_without_tls() -> None:

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import FinishReason, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineUnavailable
-from gateway.engines.in_flight import Generations
+from gateway.engines.lifecycle import Generations
 from gateway.engines.prompting.completions import Completion
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.remote import completions
-from gateway.engines.remote.completions import RemoteRequests, TranslationCompletions
+from gateway.engines.remote.completions import Detokenizer, RemoteRequests, TranslationCompletions
 from gateway.engines.remote.server import Server
 from tests.engines.remote.scripted import (
     DONE,
@@ -109,13 +109,13 @@ async def test_text_comes_as_the_tokens_do() -> None:
     assert news[-1].cached_tokens == 32
 
 
-async def test_the_token_that_ends_a_text_is_no_part_of_it() -> None:
-    """Of some models it is a token that would show."""
+async def test_end_token_is_not_part_of_the_text() -> None:
+    """With some models it is a token that would show."""
     async with asking(streams(chunk([3]), chunk([4, 7], "stop"), DONE)) as translation:
         assert await translation.text() == "cd"
 
 
-async def test_a_text_that_reaches_its_limit_keeps_its_last_token() -> None:
+async def test_text_at_its_limit_keeps_its_last_token() -> None:
     async with asking(streams(chunk([3, 4], "length"), DONE)) as translation:
         assert await translation.complete() == [Completion("cd", 2, FinishReason.LENGTH, 0)]
 
@@ -160,7 +160,7 @@ async def test_of_a_fast_server_tokens_are_asked_for_together() -> None:
 # ---------------------------------------------------------------- probes
 
 
-async def test_a_probe_is_not_streamed_and_never_reads_the_cache() -> None:
+async def test_probe_never_reads_the_cache() -> None:
     async with asking(says([7])) as translation:
         for read_cache in (True, False):
             probe = await translation.translation.probe([20, 21], read_cache)
@@ -199,7 +199,7 @@ async def test_a_server_without_logprobs_is_not_probed() -> None:
     ],
     ids=["engine died", "connection lost", "cut off", "aborted", "unreadable"],
 )
-async def test_a_text_goes_on_where_another_server_has_lost_it(fails: Any) -> None:
+async def test_lost_text_continues_at_another_server(fails: Any) -> None:
     async with asking(fails, spells_on) as translation:
         assert await translation.text() == "cdef"
         first, second = translation.there.asked
@@ -210,7 +210,7 @@ async def test_a_text_goes_on_where_another_server_has_lost_it(fails: Any) -> No
     assert second["request_id"] != first["request_id"]
 
 
-async def test_a_connection_that_is_lost_after_the_last_token_loses_nothing() -> None:
+async def test_connection_lost_after_last_token_loses_nothing() -> None:
     async with asking(streams(chunk([3, END], "stop"), cut=True)) as translation:
         assert await translation.text() == "c"
         assert len(translation.there.asked) == 1
@@ -231,7 +231,7 @@ async def test_a_probe_is_repeated_as_well() -> None:
 @pytest.mark.parametrize(
     "fails", [streams(chunk([3]), dies()), streams(chunk([3]), cut=True), refuses(503, "gone")]
 )
-async def test_a_server_that_does_not_answer_any_more_is_dead(fails: Any) -> None:
+async def test_silent_server_is_dead(fails: Any) -> None:
     async with asking(fails) as translation:
         translation.alive = False
         with pytest.raises(EngineUnavailable):
@@ -241,7 +241,7 @@ async def test_a_server_that_does_not_answer_any_more_is_dead(fails: Any) -> Non
         assert translation.requests.running == 0
 
 
-async def test_a_text_that_every_server_loses_in_the_middle_fails_alone() -> None:
+async def test_text_lost_by_every_server_fails_alone() -> None:
     async with asking(streams(chunk([3]), dies())) as translation:
         with pytest.raises(EngineFailed, match="did not finish this text in 3 tries"):
             await translation.complete()
@@ -249,7 +249,7 @@ async def test_a_text_that_every_server_loses_in_the_middle_fails_alone() -> Non
 
 
 @pytest.mark.parametrize("fails", [streams(dies()), refuses(500, "EngineCore died"), refuses(503, "no server")])
-async def test_a_server_that_was_dead_before_counts_against_no_text(fails: Any) -> None:
+async def test_server_dead_before_counts_against_no_text(fails: Any) -> None:
     async with asking(*[fails] * 7, GOOD) as translation:
         assert await translation.text() == "cdef"
 
@@ -257,7 +257,7 @@ async def test_a_server_that_was_dead_before_counts_against_no_text(fails: Any) 
 @pytest.mark.parametrize(
     "fails", [streams(dies()), refuses(500, "EngineCore died"), refuses(502, "gone"), refuses(504, "late")]
 )
-async def test_a_text_that_no_server_begins_fails_alone_while_others_are_served(fails: Any) -> None:
+async def test_text_no_server_begins_fails_alone(fails: Any) -> None:
     async with asking(*[fails] * 8, GOOD) as translation:
         with pytest.raises(EngineFailed, match="did not finish this text in 8 tries"):
             await translation.complete()
@@ -287,14 +287,14 @@ async def test_an_error_in_band_may_be_a_refusal() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-async def test_a_server_that_does_not_know_us_any_more_is_dead(status: int) -> None:
+async def test_server_that_refuses_our_key_is_dead(status: int) -> None:
     async with asking(refuses(status, "no")) as translation:
         with pytest.raises(EngineUnavailable):
             await translation.complete()
         assert len(translation.deaths) == 1
 
 
-async def test_generations_that_are_ended_from_outside_end_in_the_server() -> None:
+async def test_ended_generations_end_in_the_server() -> None:
     async with asking(streams(chunk([3]), hangs=True)) as translation:
         reading = asyncio.create_task(translation.complete())
         while not translation.there.running:
@@ -312,3 +312,43 @@ async def test_a_request_without_a_scope_shares_the_cache() -> None:
         translation.translation._request = replace(REQUEST, cache_scope="")
         await translation.complete()
     assert "cache_salt" not in translation.there.asked[0]
+
+
+TEXTS = ["Guten Morgen.", "ローンチを金曜日に。", "🙂 鬱", "a  b", "1.250 €", ""]
+
+
+class Slow:
+    """A tokenizer without a fast backend."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.decode = tokenizer.decode
+
+
+@pytest.mark.parametrize("slow", [False, True], ids=["fast", "slow"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_token_by_token_it_is_the_text(tokenizer: Any, text: str, slow: bool) -> None:
+    prompt = [*tokenizer.encode("Good morning.", add_special_tokens=False), tokenizer.eos_token_id]
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    detokenizer = Detokenizer(Slow(tokenizer) if slow else tokenizer, prompt)
+    pieces = [detokenizer.add([token]) for token in ids]
+    assert "".join(pieces) == text
+    assert not any("\ufffd" in piece for piece in pieces)
+    together = Detokenizer(Slow(tokenizer) if slow else tokenizer, prompt)
+    assert together.add(ids) == text
+
+
+@pytest.mark.parametrize("slow", [False, True], ids=["fast", "slow"])
+def test_special_tokens_are_not_text(tokenizer: Any, slow: bool) -> None:
+    detokenizer = Detokenizer(Slow(tokenizer) if slow else tokenizer, [5])
+    assert detokenizer.add([tokenizer.eos_token_id, tokenizer.bos_token_id]) == ""
+
+
+def test_a_stream_that_is_confused_goes_on(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Confused:
+        def step(self, _tokenizer: Any, _token: int) -> str:
+            raise Exception("Invalid prefix encountered while decoding stream.")  # as it is raised there
+
+    token = tokenizer.encode("Guten", add_special_tokens=False)[0]
+    detokenizer = Detokenizer(tokenizer, [5])
+    detokenizer._stream = Confused()
+    assert detokenizer.add([token]) == Detokenizer(tokenizer, []).add([token])

@@ -15,8 +15,7 @@ from gateway.domain.engine import EngineCapacity, EngineState, FinishReason, Tra
 from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.engines.remote import capabilities
 from gateway.engines.remote import engine as module
-from gateway.engines.remote.engine import RemoteEngine
-from gateway.engines.remote.options import RemoteOptions
+from gateway.engines.remote.engine import RemoteEngine, RemoteOptions
 from tests.engines.remote.scripted import END, ScriptedServer, chunk, refuses, says, scripted, streams
 from tests.generations import events_of
 from tests.usual import usual
@@ -121,9 +120,7 @@ async def test_stopping_ends_the_wait() -> None:
         assert engine.health().state is EngineState.STOPPED
 
 
-async def test_one_of_several_replicas_that_is_dead_does_not_end_the_start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_dead_replica_does_not_end_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOK_S", 0.01)
     async with scripted() as there:
         usual = there.script
@@ -145,7 +142,7 @@ async def test_a_server_that_lacks_something_is_refused_at_once() -> None:
 # ---------------------------------------------------------------- the key
 
 
-async def test_the_key_comes_from_a_file_or_from_the_settings(tmp_path: Path) -> None:
+async def test_key_comes_from_file_or_settings(tmp_path: Path) -> None:
     file = tmp_path / "key"
     async with scripted() as there:
         there.key = "secret"
@@ -163,7 +160,7 @@ async def test_the_key_comes_from_a_file_or_from_the_settings(tmp_path: Path) ->
 # ---------------------------------------------------------------- death
 
 
-async def test_a_server_that_dies_ends_what_runs_and_the_engine() -> None:
+async def test_dead_server_ends_the_engine() -> None:
     async with scripted() as there, started(there) as engine:
         hanging = events_of(engine, REQUEST)
         there.script = [streams(chunk([5]), hangs=True)]
@@ -223,7 +220,7 @@ process_cpu_seconds_total 9.0
 """
 
 
-async def test_the_servers_metrics_are_shown_without_those_of_its_process() -> None:
+async def test_server_metrics_exclude_its_process() -> None:
     async with scripted() as there, started(there) as engine:
         there.page = PAGE
         page = (await engine.metrics()).decode()

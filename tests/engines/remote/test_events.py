@@ -22,15 +22,8 @@ from tests.engines.remote.scripted import DONE, chunk, dies, event, usage
 
 
 def test_a_request_says_what_vllm_needs() -> None:
-    body = generate_body(
-        request_id="r-1",
-        model="m",
-        ids=[5, 6],
-        sampling={"max_tokens": 9, "temperature": 0.0},
-        priority=3,
-        cache_salt="abc",
-        stream=True,
-    )
+    sampling = {"max_tokens": 9, "temperature": 0.0}
+    body = generate_body("r-1", [5, 6], sampling, model="m", priority=3, cache_salt="abc", stream=True)
     assert json.loads(body) == {
         "request_id": "r-1",
         "model": "m",
@@ -43,11 +36,14 @@ def test_a_request_says_what_vllm_needs() -> None:
     }
 
 
-def test_what_is_not_known_is_left_out_of_a_request() -> None:
-    body = generate_body(
-        request_id="r-1", model=None, ids=[5], sampling={}, priority=0, cache_salt=None, stream=False
-    )
-    assert json.loads(body).keys() == {"request_id", "token_ids", "sampling_params", "priority", "stream"}
+def test_unknown_fields_are_left_out() -> None:
+    assert json.loads(generate_body("r-1", [5], {})).keys() == {
+        "request_id",
+        "token_ids",
+        "sampling_params",
+        "priority",
+        "stream",
+    }
 
 
 WHOLE = chunk([5]) + b": keep-alive\n\n" + chunk([6, 7]) + chunk([8], "stop") + usage(32) + DONE
@@ -58,7 +54,7 @@ def read(pieces: list[bytes]) -> list[Generated | Error]:
     return [found for piece in [*pieces, b""] if (found := stream.feed(piece)) is not None]
 
 
-def test_what_came_together_is_one_piece_and_the_end_has_the_cached_tokens() -> None:
+def test_joined_chunks_are_one_piece() -> None:
     assert read([chunk([5]) + chunk([6, 7]), chunk([8], "stop") + usage(32), DONE]) == [
         Generated([5, 6, 7]),
         Generated([8], "stop", 32),
@@ -85,7 +81,7 @@ def test_a_stream_that_is_cut_off_has_no_end() -> None:
     assert not stream.finished
 
 
-def test_a_stream_that_is_cut_off_after_its_last_token_has_one() -> None:
+def test_stream_cut_after_last_token_has_an_end() -> None:
     stream = EventStream()
     assert stream.feed(chunk([5], "length")) is None
     assert stream.finished
@@ -129,7 +125,7 @@ def probed(*rows: dict[str, dict[str, float | int]] | None) -> list[list[tuple[i
     return [columns[a:b] for a, b in zip(found.start_indices, found.end_indices, strict=True)]
 
 
-def test_a_row_has_the_token_and_then_the_two_likeliest() -> None:
+def test_row_has_the_token_and_two_likeliest() -> None:
     assert probed(
         None,
         row(_11=-0.5, _7=-2.0),  # the model's own choice

@@ -55,7 +55,7 @@ async def test_pages_and_answers_are_read() -> None:
         assert b"token_ids" in await server.post(GENERATE, PROBE)
 
 
-async def test_an_answer_that_was_read_leaves_the_connection_for_the_next() -> None:
+async def test_read_answer_frees_the_connection() -> None:
     async with scripted() as there, client(there.url) as server:
         for _ in range(3):
             await whole(server)
@@ -110,7 +110,7 @@ async def test_a_server_that_hangs_loses_the_request() -> None:
             await whole(server)
 
 
-async def test_a_page_that_does_not_come_in_time_is_not_there() -> None:
+async def test_late_page_is_not_taken() -> None:
     async with scripted() as there, client(there.url) as server:
         with pytest.raises(NotTaken):
             await server.get("/health", timeout_s=1e-6)
@@ -152,7 +152,7 @@ async def test_the_key_goes_with_every_request() -> None:
 # ---------------------------------------------------------------- TLS
 
 
-async def test_a_certificate_is_accepted_from_the_authority_that_is_named(tmp_path: Path) -> None:
+async def test_certificate_of_the_named_authority_is_accepted(tmp_path: Path) -> None:
     files = certificate(tmp_path)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(files.cert, files.key)

@@ -61,7 +61,7 @@ def test_gpu_executor_is_a_process_unless_chosen(extra: dict[str, Any], shares: 
     assert arguments.get("distributed_executor_backend") == extra.get("distributed_executor_backend", "mp")
 
 
-def test_a_device_is_cores_of_a_cpu_whatever_is_set_already() -> None:
+def test_cpu_device_overrides_the_environment() -> None:
     assert device_environment(options()) == {}
     assert device_environment(options(device="0-3")) == {"VLLM_CPU_OMP_THREADS_BIND": "0-3"}
 
@@ -123,7 +123,7 @@ def test_every_step_fits_into_a_captured_graph(
         {"enable_chunked_prefill": False},
     ],
 )
-def test_what_would_not_fit_together_with_an_operators_choice_is_not_chosen(extra: dict[str, Any]) -> None:
+def test_operator_choice_of_graphs_is_left_alone(extra: dict[str, Any]) -> None:
     arguments = engine_arguments(options(extra=extra))
     assert extra.items() <= arguments.items()
     assert "max_num_batched_tokens" not in arguments

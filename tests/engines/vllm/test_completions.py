@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import types
 from collections.abc import AsyncGenerator, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -12,12 +14,11 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import FinishReason, TranslationRequest
 from gateway.domain.errors import EngineFailed, EngineUnavailable
-from gateway.engines.in_flight import Generations
+from gateway.engines.lifecycle import Generations
 from gateway.engines.prompting.completions import Completion
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.prompting.verification import Probe
-from gateway.engines.vllm.completions import TranslationCompletions, VllmRequests
-from gateway.engines.vllm.load import EngineLoad
+from gateway.engines.vllm.completions import EngineLoad, TranslationCompletions, VllmApi, VllmRequests, load_logger
 
 GREEDY = Sampling()
 REQUEST = TranslationRequest(id="r", text="Good morning.", source="en", target="de", priority=3)
@@ -92,7 +93,7 @@ async def test_new_text_comes_as_the_engine_gives_it(completions: Callable[[Llm]
     assert (sampling.max_tokens, sampling.stop_token_ids, sampling.stream_interval) == (9, [7], 4)
 
 
-async def test_scopes_have_salts_of_a_fixed_alphabet_that_do_not_tell_them() -> None:
+async def test_salts_do_not_tell_their_scope() -> None:
     salts = []
     for scope in ("standup", "standup", "Vorstand – Übernahme\x00", ""):
         llm = Llm(output("Guten", 1, reason="stop"))
@@ -107,9 +108,7 @@ async def test_scopes_have_salts_of_a_fixed_alphabet_that_do_not_tell_them() -> 
     assert all(re.fullmatch("[0-9a-f]{32}", salt) for salt in salts[:3])
 
 
-async def test_an_end_that_is_none_of_ours_fails_the_text(
-    completions: Callable[[Llm], TranslationCompletions],
-) -> None:
+async def test_unknown_finish_reason_fails_the_text(completions: Callable[[Llm], TranslationCompletions]) -> None:
     llm = Llm(output("Guten", 1), output("", reason="abort"))
     said = completions(llm).complete([5], 9)
     assert (await anext(said)).text == "Guten"
@@ -125,9 +124,7 @@ async def test_an_engine_that_died_gives_nothing_more() -> None:
         await anext(said)
 
 
-async def test_a_probe_asks_for_the_likeliest_tokens_of_the_prompt(
-    completions: Callable[[Llm], TranslationCompletions],
-) -> None:
+async def test_probe_asks_for_prompt_logprobs(completions: Callable[[Llm], TranslationCompletions]) -> None:
     llm = Llm(output("", 4, reason="length", cached=2, rows=ROWS))
     ours = completions(llm)
     assert await ours.probe([5, 6], False) == Probe(ROWS, cached_tokens=2, stopped=False, said=4)
@@ -176,3 +173,76 @@ async def test_logprobs_are_asked_for_calibrated_finals_alone(rates: bool, final
     assert [new.logprob async for new in asking.complete([5, 6], 9)] == [-0.5]
     assert (await asking.probe([5, 6], read_cache=True)).said_logprob == -0.5
     assert [getattr(sampling, "logprobs", None) for _, sampling, _, _ in llm.asked] == [asked, asked]
+
+
+@pytest.fixture
+def envs(monkeypatch: pytest.MonkeyPatch) -> Any:
+    vllm: Any = types.ModuleType("vllm")
+    vllm.envs = types.ModuleType("vllm.envs")
+    monkeypatch.setitem(sys.modules, "vllm", vllm)
+    monkeypatch.setitem(sys.modules, "vllm.envs", vllm.envs)
+    return vllm.envs
+
+
+@pytest.mark.parametrize(("on", "called"), [(True, ["enabled"]), (False, ["disabled"])])
+def test_the_environment_is_cached_or_not(envs: Any, on: bool, called: list[str]) -> None:
+    calls: list[str] = []
+    envs.enable_envs_cache = lambda: calls.append("enabled")
+    envs.disable_envs_cache = lambda: calls.append("disabled")
+    VllmApi.cache_environment(object.__new__(VllmApi), on)
+    assert calls == called
+
+
+@pytest.mark.usefixtures("envs")
+def test_a_release_without_such_a_cache_does_without() -> None:
+    for on in (True, False):
+        VllmApi.cache_environment(object.__new__(VllmApi), on)
+
+
+def steps(load: EngineLoad, count: int, took_s: float, *, running: int = 4, begin_s: float = 0.0) -> float:
+    """So many steps, the first at `begin_s`; when the last one was."""
+    for step in range(count):
+        load.stepped(running=running, waiting=0, now_s=begin_s + step * took_s)
+    return begin_s + (count - 1) * took_s
+
+
+def test_step_time_leaves_idleness_out() -> None:
+    load = EngineLoad()
+    assert load.tokens_a_piece(0.04) == 1
+    last_s = steps(load, 50, 0.010)
+    assert load.step_s == pytest.approx(0.010)
+    assert load.tokens_a_piece(0.04) == 4
+    load.stepped(running=0, waiting=0, now_s=last_s + 0.010)
+    # The next text comes ten minutes later.
+    load.stepped(running=1, waiting=0, now_s=last_s + 600.0)
+    assert load.step_s == pytest.approx(0.010)
+    steps(load, 100, 0.100, begin_s=last_s + 600.0)
+    assert load.tokens_a_piece(0.04) == 1
+    load.stepped(running=4, waiting=2, now_s=last_s + 610.0)
+    assert (load.running, load.waiting) == (4, 2)
+
+
+def test_late_steps_are_not_a_faster_engine() -> None:
+    load = EngineLoad()
+    last_s = steps(load, 100, 0.010)
+    # The loop was elsewhere for half a second, in which the engine made fifty steps.
+    steps(load, 50, 1e-5, begin_s=last_s + 0.5)
+    assert load.step_s == pytest.approx(0.010, rel=0.2)
+
+
+def test_stat_logger_only_adds_the_load() -> None:
+    class Stats:
+        num_running_reqs, num_waiting_reqs = 3, 1
+
+    recorded: list[object] = []
+
+    class Prometheus:
+        def record(self, scheduler_stats: Any, iteration_stats: Any, **_: Any) -> None:
+            recorded.append((scheduler_stats, iteration_stats))
+
+    load, stats = EngineLoad(), Stats()
+    logger = load_logger(load, Prometheus)()
+    logger.record(stats, None, engine_idx=0)
+    logger.record(None, None, engine_idx=0)
+    assert recorded == [(stats, None), (None, None)]
+    assert (load.running, load.waiting) == (3, 1)

@@ -39,13 +39,13 @@ def test_shared_memory_has_to_hold_the_largest_queue(
 
 
 def test_what_vllm_says_without_a_gpu_is_explained() -> None:
-    # Of vllm 0.32, in a container that was started without `--gpus all`.
+    # vLLM 0.32, in a container that was started without `--gpus all`.
     refused = preflight.refusal(RuntimeError("Device string must not be empty"), "/model", None)
     assert refused.message.startswith("The model /model could not be loaded: Device string must not be empty. For")
     assert "docker run --gpus all" in refused.message
 
 
-def test_where_the_system_has_no_dev_shm_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_dev_shm_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def not_there(path: str) -> None:
         raise FileNotFoundError(path)
 

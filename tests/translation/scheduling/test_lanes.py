@@ -34,7 +34,7 @@ def two() -> tuple[HandPool, SteppedEngine, SteppedEngine, Lanes]:
 # ---------------------------------------------------------------- one lane
 
 
-def test_a_lane_gives_as_many_turns_as_it_has_slots_and_a_little_more() -> None:
+def test_lane_gives_turns_for_slots_and_lookahead() -> None:
     lane = Lane("a", SteppedEngine(2), lookahead=1, best_effort_share=0.5)
     assert lane.free(quarantined=False) == 3
     lane.add(first := ticket())
@@ -46,7 +46,7 @@ def test_a_lane_gives_as_many_turns_as_it_has_slots_and_a_little_more() -> None:
     assert lane.free(quarantined=False) == 1
 
 
-def test_a_lane_gives_no_turns_while_it_is_built_again_or_leaves() -> None:
+def test_restarting_or_leaving_lane_gives_no_turns() -> None:
     engine = SteppedEngine(2)
     lane = Lane("a", engine, lookahead=0, best_effort_share=0.5)
     engine.die()
@@ -85,7 +85,7 @@ def test_best_effort_has_its_share_of_each_lane() -> None:
 # ---------------------------------------------------------------- which lanes
 
 
-def test_a_text_waits_for_the_lanes_that_have_its_pair() -> None:
+def test_text_waits_for_lanes_of_its_pair() -> None:
     _, a, b, lanes = two()
     a.pairs, b.pairs = EN_JA, EN_JA | EN_DE
     lanes.refresh()
@@ -94,7 +94,7 @@ def test_a_text_waits_for_the_lanes_that_have_its_pair() -> None:
     assert lanes.route_for(ticket(target="de")) == Route("b")
 
 
-def test_a_lane_that_is_built_again_is_waited_for_and_one_that_failed_is_not() -> None:
+def test_restarting_lane_is_waited_for_failed_is_not() -> None:
     _, a, b, lanes = two()
     a.die()
     assert lanes.route("en", "ja") == Route("ab")
@@ -104,7 +104,7 @@ def test_a_lane_that_is_built_again_is_waited_for_and_one_that_failed_is_not() -
     assert lanes.route("en", "ja") == Route()
 
 
-def test_a_pair_without_a_lane_is_refused_and_says_why() -> None:
+def test_pair_without_lane_says_why() -> None:
     _, a, b, lanes = two()
     a.pairs, b.pairs = EN_JA, EN_DE
     lanes.refresh()
@@ -123,44 +123,44 @@ def test_a_pair_without_a_lane_is_refused_and_says_why() -> None:
     assert lanes.refusal("en", "de") is None, "the whole engine has failed: that is said otherwise"
 
 
-def test_what_may_have_killed_a_lane_waits_for_it_alone() -> None:
+def test_suspect_waits_for_its_lane() -> None:
     _, a, _, lanes = two()
     kept = ticket()
-    kept.kept_to, kept.crashes = "a", 1
+    kept.bound_to, kept.crashes = "a", 1
     a.die()
     assert lanes.route_of(kept) == Route("a")
     assert not kept.suspect
 
 
-def test_what_may_have_ended_a_lane_for_good_runs_alone_on_another() -> None:
+def test_suspect_of_a_failed_lane_moves_alone() -> None:
     _, a, _, lanes = two()
     kept = ticket()
-    kept.kept_to, kept.crashes = "a", 1
+    kept.bound_to, kept.crashes = "a", 1
     a.die(EngineState.FAILED)
     assert lanes.route_of(kept) == Route("b")
-    assert (kept.kept_to, kept.suspect) == ("b", True)
+    assert (kept.bound_to, kept.suspect) == ("b", True)
     assert lanes.route_of(kept) == Route("b")
 
 
-def test_what_has_waited_for_a_lane_too_long_runs_alone_on_another() -> None:
+def test_text_bound_too_long_moves_alone() -> None:
     _, a, b, lanes = two()
     kept = ticket()
-    kept.kept_to, kept.crashes, kept.kept_too_long = "a", 1, True
+    kept.bound_to, kept.crashes, kept.bound_too_long = "a", 1, True
     assert lanes.route_of(kept) == Route("a"), "it is back"
     a.die()
     assert lanes.route_of(kept) == Route("b")
-    assert (kept.kept_to, kept.suspect) == ("b", True)
+    assert (kept.bound_to, kept.suspect) == ("b", True)
     # Where no other lane has its languages, there is nothing but to wait.
     a.pairs, b.pairs = EN_JA, EN_DE
     lanes.refresh()
-    kept.kept_to = "a"
+    kept.bound_to = "a"
     assert lanes.route_of(kept) == Route("a")
 
 
 def test_nothing_waits_for_a_lane_that_is_gone() -> None:
     pool, _, _, lanes = two()
     kept = ticket()
-    kept.kept_to = "a"
+    kept.bound_to = "a"
     lanes["a"].add(running := ticket())
     pool.goes("a")
     lanes.refresh()
@@ -172,7 +172,7 @@ def test_nothing_waits_for_a_lane_that_is_gone() -> None:
     assert [lane.name for lane in lanes] == ["b"]
 
 
-def test_a_lane_of_the_same_name_comes_once_the_first_has_ended_what_it_runs() -> None:
+def test_lane_of_the_same_name_waits_for_the_first() -> None:
     pool, _, _, lanes = two()
     running = ticket()
     running.lane = "a"
@@ -197,7 +197,7 @@ def test_a_lane_that_comes_is_used() -> None:
 # ---------------------------------------------------------------- the best of them
 
 
-def test_a_meeting_stays_on_its_lane_in_all_languages_while_that_is_hardly_fuller() -> None:
+def test_meeting_stays_on_its_lane() -> None:
     _, _, _, lanes = two()
     lanes["a"].add(ticket())
     assert lanes.choose(lanes, ticket(scope="m").request).name == "b"
@@ -209,7 +209,7 @@ def test_a_meeting_stays_on_its_lane_in_all_languages_while_that_is_hardly_fulle
     assert lanes.choose(lanes, ticket(scope="n").request).name == "a"
 
 
-def test_meetings_that_were_not_heard_of_for_long_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oldest_cached_meetings_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.translation.scheduling.lanes._MOST_REMEMBERED", 2)
     _, _, _, lanes = two()
     lanes["a"].add(ticket())
@@ -218,7 +218,7 @@ def test_meetings_that_were_not_heard_of_for_long_are_forgotten(monkeypatch: pyt
     assert list(lanes._cached) == ["n", "o"]
 
 
-def test_a_text_waits_only_for_lanes_that_are_sure_to_take_it_and_those_that_take_the_longest() -> None:
+def test_text_waits_for_lanes_sure_to_take_it() -> None:
     _, a, b, lanes = two()
     a.max_text_tokens, b.max_text_tokens = 10, 20
     for text, route in (
@@ -256,7 +256,7 @@ def test_the_emptiest_by_the_share_of_its_slots() -> None:
     assert choose([LaneLoad("small", 4, 2), LaneLoad("large", 64, 20)]) == "large"
 
 
-def test_of_lanes_that_are_as_full_the_one_with_the_most_free_slots_then_the_first() -> None:
+def test_equally_full_lanes_prefer_most_free_slots() -> None:
     assert choose([LaneLoad("a", 4, 1), LaneLoad("b", 8, 2)]) == "b"
     assert choose([LaneLoad("a", 13, 0), LaneLoad("b", 16, 0)]) == "b"
     assert choose([LaneLoad("a", 4, 1), LaneLoad("b", 4, 1)]) == "a"
@@ -268,7 +268,7 @@ def test_the_preferred_one_while_it_is_not_much_fuller() -> None:
     assert choose([other, LaneLoad("cached", 8, 4)], "cached") == "other"
 
 
-def test_a_full_one_is_preferred_only_where_all_are_full() -> None:
+def test_full_lane_is_preferred_only_if_all_are() -> None:
     assert choose([LaneLoad("cached", 4, 4), LaneLoad("other", 4, 3)], "cached") == "other"
     assert choose([LaneLoad("cached", 4, 4), LaneLoad("other", 4, 4)], "cached") == "cached"
 
@@ -282,7 +282,7 @@ def test_there_may_be_none() -> None:
 
 
 @given(LOADS, st.sampled_from("abcdef"))
-def test_nobody_waits_longer_for_the_sake_of_the_cache_than_the_bound(loads: list[LaneLoad], name: str) -> None:
+def test_affinity_stays_within_its_bound(loads: list[LaneLoad], name: str) -> None:
     chosen = choose(loads, name)
     if not loads:
         assert chosen is None

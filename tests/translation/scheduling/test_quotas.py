@@ -54,7 +54,7 @@ def test_a_minute_counts_once_for_each_meeting_and_language() -> None:
 
 
 @pytest.mark.parametrize("name", ["characters", "minutes"])
-def test_nothing_more_is_taken_on_once_a_day_is_used_up_until_the_next(name: str) -> None:
+def test_used_up_day_refuses_until_midnight(name: str) -> None:
     tenants = Tenants(Quota(**{name: 1}))
     tenants.now_s += DAY_S - 30
     tenants.quotas.check_day("acme", "acme/m")
@@ -68,7 +68,7 @@ def test_nothing_more_is_taken_on_once_a_day_is_used_up_until_the_next(name: str
     assert tenants.used() == (0, 0)
 
 
-def test_a_client_asks_again_within_a_minute_because_a_quota_may_be_raised() -> None:
+def test_retry_is_within_a_minute() -> None:
     tenants = Tenants(Quota(characters=0))
     with pytest.raises(QuotaExceeded) as refused:
         tenants.quotas.check_day("acme", "acme/m")
@@ -77,7 +77,7 @@ def test_a_client_asks_again_within_a_minute_because_a_quota_may_be_raised() -> 
     tenants.quotas.check_day("acme", "acme/m")
 
 
-def test_a_call_over_http_takes_no_minutes_and_needs_none() -> None:
+def test_http_call_uses_no_minutes() -> None:
     tenants = Tenants(Quota(minutes=0))
     tenants.quotas.check_day("acme", "")
     tenants.quota = Quota(characters=0)
@@ -149,7 +149,7 @@ class Gateways:
         return [each.used(tenant) for each in self.all]
 
 
-async def test_a_day_that_is_used_up_at_one_gateway_is_used_up_at_every_gateway() -> None:
+async def test_used_up_day_counts_at_every_gateway() -> None:
     gateways = Gateways(quota=Quota(characters=10))
     here, there = gateways.all
     here.quotas.translated("acme", "acme/m", "ja", 10)
@@ -171,7 +171,7 @@ async def test_a_day_goes_on_in_another_process() -> None:
         later.quotas.check_day("acme", "acme/m")
 
 
-async def test_what_is_translated_here_counts_at_once_and_stays_when_it_is_told() -> None:
+async def test_local_usage_counts_at_once() -> None:
     gateways = Gateways(1)
     [here], [meter] = gateways.all, gateways.meters
     here.quotas.translated("acme", "acme/m", "ja", 10)
@@ -188,7 +188,7 @@ async def test_what_is_translated_here_counts_at_once_and_stays_when_it_is_told(
     assert here.used() == (11, 2)
 
 
-async def test_without_an_answer_the_same_is_told_again_and_counts_once() -> None:
+async def test_unanswered_report_counts_once() -> None:
     gateways = Gateways()
     here, _ = gateways.all
     for meter in gateways.meters:
@@ -214,7 +214,7 @@ async def test_a_minute_at_two_gateways_is_one() -> None:
     assert gateways.used() == [(2, 1), (2, 1)]
 
 
-async def test_what_was_told_late_of_yesterday_is_not_of_today() -> None:
+async def test_late_report_of_yesterday_is_ignored() -> None:
     gateways = Gateways()
     here, there = gateways.all
     gateways.meters[0].loses_answers = True
@@ -230,7 +230,7 @@ async def test_what_was_told_late_of_yesterday_is_not_of_today() -> None:
     assert gateways.used() == [(3, 2), (3, 2)]
 
 
-async def test_a_tenants_share_of_the_queue_is_what_waits_at_all_gateways_as_of_lately() -> None:
+async def test_waiting_quota_counts_all_gateways() -> None:
     gateways = Gateways(quota=Quota(waiting=3))
     here, there = gateways.all
     await gateways.tell(0, waiting={"acme": 2, "other": 9})
@@ -246,7 +246,7 @@ async def test_a_tenants_share_of_the_queue_is_what_waits_at_all_gateways_as_of_
     assert there.quotas.waiting_elsewhere("acme") == 0, "who knows what waits there now?"
 
 
-async def test_whatever_goes_wrong_in_the_store_a_gateway_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_broken_meter_does_not_stop_the_gateway(caplog: pytest.LogCaptureFixture) -> None:
     gateways = Gateways(1)
     gateways.all[0].quotas.translated("acme", "acme/m", "ja", 10)
     gateways.meters[0].fails = ValueError("a bug")

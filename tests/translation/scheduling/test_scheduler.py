@@ -13,13 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gateway.config import Settings
-from gateway.domain.engine import (
-    EngineState,
-    FinishReason,
-    OnEvent,
-    TokenEvent,
-    TranslationRequest,
-)
+from gateway.domain.engine import EngineState, FinishReason, OnEvent, TokenEvent, TranslationRequest
 from gateway.domain.errors import (
     Cancelled,
     DeadlineExceeded,
@@ -36,21 +30,15 @@ from gateway.domain.quotas import NO_QUOTA, DayOfTenant, Quota
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.supervisor import Supervisor
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import (
-    TranslationFailed,
-    TranslationFinal,
-    UtteranceAccepted,
-    UtteranceCancel,
-)
-from gateway.translation.pacing import Throttle
+from gateway.protocol.messages import TranslationFailed, TranslationFinal, UtteranceAccepted, UtteranceCancel
 from gateway.translation.scheduling.quotas import Quotas
-from gateway.translation.scheduling.scheduler import Attempt, Deadlines, NotTakenIn, OnText, Scheduler
+from gateway.translation.scheduling.scheduler import Attempt, Deadlines, NotTakenIn, OnText, Scheduler, Throttle
 from gateway.translation.scheduling.ticket import Generated, Ticket
 from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import joined, say
 from tests.translation.engines import EN_DE, EN_JA, AnsweredEngine, HandPool, SteppedEngine, request
-from tests.translation.stage import idle
+from tests.translation.stage import idle, until
 from tests.usual import usual
 
 
@@ -66,40 +54,55 @@ def collect(scheduler: Scheduler, *tickets: Ticket) -> list[asyncio.Task[str]]:
     return [asyncio.create_task(consume(scheduler, ticket)) for ticket in tickets]
 
 
+def begin(scheduler: Scheduler, name: str) -> tuple[Ticket, asyncio.Task[str]]:
+    [ticket] = scheduler.admit("m", requests(name))
+    [task] = collect(scheduler, ticket)
+    return ticket, task
+
+
 def admit_each(scheduler: Scheduler, meeting: str, *names: str, priority: int = 0) -> list[Ticket]:
     """Each is another utterance."""
     return [ticket for name in names for ticket in scheduler.admit(meeting, requests(name, priority=priority))]
 
 
-async def spin(until: object) -> None:
-    """Let other tasks run until the condition holds; the test's timeout is the bound."""
-    while not until():  # type: ignore[operator]
-        await asyncio.sleep(0)
+def stepped(max_running: int = 1, *, max_waiting: int = 100, **options: Any) -> tuple[SteppedEngine, Scheduler]:
+    engine = SteppedEngine(max_running)
+    return engine, usual(Scheduler, engine, max_waiting=max_waiting, **{"lookahead": 0, **options})
 
 
-async def test_after_a_crash_an_utterance_still_has_one_turn_in_all_its_languages() -> None:
+async def crash(scheduler: Scheduler, engine: SteppedEngine) -> None:
+    """The engine dies, and all that ran on it waits again."""
+    engine.die()
+    await until(lambda: scheduler.running == 0)
+
+
+def come_back(scheduler: Scheduler, engine: SteppedEngine) -> None:
+    """The engine was built again."""
+    engine.revive()
+    scheduler.engine_changed()
+
+
+async def test_utterance_keeps_one_turn_after_a_crash() -> None:
     """None of them had waited, as there was room for all."""
-    engine = SteppedEngine(max_running=6)
-    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0)
+    engine, scheduler = stepped(6)
     tickets = [
         ticket for meeting in "ab" for ticket in scheduler.admit(meeting, requests(*(meeting + n for n in "012")))
     ]
     tasks = collect(scheduler, *tickets)
-    await spin(lambda: len(engine.begun) == 6)
+    await until(lambda: len(engine.begun) == 6)
     engine.die()
     scheduler.engine_changed()
-    await spin(lambda: scheduler.waiting == 6)
+    await until(lambda: scheduler.waiting == 6)
     engine.begun.clear()
     engine._max_running = 1
-    engine.revive()
-    scheduler.engine_changed()
+    come_back(scheduler, engine)
     for ticket in tickets:
         engine.let(ticket.request.id)
     await asyncio.gather(*tasks)
     assert [name[0] for name in engine.begun] in (list("aaabbb"), list("bbbaaa"))
 
 
-async def test_what_has_come_whole_before_its_engine_dies_is_not_made_again() -> None:
+async def test_whole_text_survives_its_engine() -> None:
     class LastWords(SteppedEngine):
         async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
             self.begun.append(request.id)
@@ -113,35 +116,21 @@ async def test_what_has_come_whole_before_its_engine_dies_is_not_made_again() ->
     assert (engine.begun, ticket.crashes) == (["a"], 0)
 
 
-async def test_meetings_take_turns() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0)
-    busy = admit_each(scheduler, "busy", *(f"busy{n}" for n in range(5)))
-    lone = scheduler.admit("lone", [request("lone")])
-    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in (*busy, *lone)]
-    for name in ("busy0", "busy1", "lone", "busy2", "busy3", "busy4"):
-        engine.let(name)
-    assert await asyncio.gather(*tasks) == ["ab"] * 6
-    # One slot's worth of work at most before the other meeting: busy0 ran already, then they alternate.
-    assert engine.begun == ["busy0", "busy1", "lone", "busy2", "busy3", "busy4"]
-
-
 async def test_capacity_and_lookahead_bound_what_the_engine_gets() -> None:
-    engine = SteppedEngine(max_running=2)
-    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=1)
+    engine, scheduler = stepped(2, lookahead=1)
     tickets = scheduler.admit("m", [request(f"r{n}") for n in range(5)])
-    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
-    await spin(lambda: len(engine.begun) == 3)
+    tasks = collect(scheduler, *tickets)
+    await until(lambda: len(engine.begun) == 3)
     assert (scheduler.running, scheduler.waiting) == (3, 2)
     engine.let("r1")
-    await spin(lambda: len(engine.begun) == 4)
+    await until(lambda: len(engine.begun) == 4)
     for n in range(5):
         engine.let(f"r{n}")
     await asyncio.gather(*tasks)
     assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
 
 
-async def test_full_is_said_at_once_and_nothing_of_the_call_is_admitted() -> None:
+async def test_overloaded_call_is_refused_whole() -> None:
     scheduler = usual(Scheduler, SteppedEngine(max_running=1), max_waiting=4, lookahead=0)
     scheduler.admit("m", [request("a"), request("b")])
     with pytest.raises(Overloaded) as caught:
@@ -151,16 +140,16 @@ async def test_full_is_said_at_once_and_nothing_of_the_call_is_admitted() -> Non
     scheduler.admit("m", [request("c")])
 
 
-async def test_who_would_wait_too_long_for_what_the_engine_carries_is_refused() -> None:
+async def test_too_long_wait_is_refused() -> None:
     engine = SteppedEngine(max_running=1)
     now_s = 0.0
     scheduler = usual(Scheduler, engine, max_waiting=100, max_queue_s=1.0, lookahead=0, clock=lambda: now_s)
     tasks = collect(scheduler, *scheduler.admit("m", requests(*(f"r{n}" for n in range(30)))))
     for n in range(20):
-        await spin(lambda n=n: len(engine.begun) > n)
+        await until(lambda: len(engine.begun) > n)  # noqa: B023 -- awaited in the loop
         now_s += 0.25
         engine.let(f"r{n}")
-    await spin(lambda: len(engine.begun) > 20)
+    await until(lambda: len(engine.begun) > 20)
     with pytest.raises(Overloaded, match=r"9 translations would come before this, which takes 2.\d s"):
         scheduler.admit("m", requests("late"))
     promised = collect(scheduler, *scheduler.admit("n", requests("promised"), promised=True))
@@ -174,7 +163,7 @@ async def test_who_would_wait_too_long_for_what_the_engine_carries_is_refused() 
     await asyncio.wait([*tasks, *promised])
 
 
-async def test_places_that_partials_give_up_say_nothing_of_what_the_engine_carries() -> None:
+async def test_preempted_places_do_not_count_as_pace() -> None:
     engine, now_s = SteppedEngine(max_running=4), 0.0
     scheduler = usual(
         Scheduler,
@@ -188,12 +177,12 @@ async def test_places_that_partials_give_up_say_nothing_of_what_the_engine_carri
     for n in range(20):
         partials = [replace(each, final=False) for each in requests(*(f"p{n}-{k}" for k in range(4)), priority=1)]
         tasks = collect(scheduler, *scheduler.admit("m", partials))
-        await spin(lambda tasks=tasks: scheduler.running == 4)
+        await until(lambda: scheduler.running == 4)
         finals = collect(scheduler, *scheduler.admit("m", requests(*(f"f{n}-{k}" for k in range(6)))))
         now_s += 0.001
         await asyncio.wait(tasks)
         for k in range(6):
-            await spin(lambda n=n, k=k: f"f{n}-{k}" in engine.begun)
+            await until(lambda: f"f{n}-{k}" in engine.begun)  # noqa: B023 -- awaited in the loop
             now_s += 0.5
             engine.let(f"f{n}-{k}")
         await asyncio.wait([*finals, *tasks])
@@ -205,7 +194,7 @@ async def test_places_that_partials_give_up_say_nothing_of_what_the_engine_carri
         scheduler.withdraw(ticket)
 
 
-async def test_a_tenant_has_no_more_waiting_than_its_quota_in_all_its_meetings() -> None:
+async def test_waiting_quota_counts_all_meetings() -> None:
     quotas = Quotas(lambda tenant: Quota(waiting=2) if tenant == "acme" else NO_QUOTA)
     scheduler = usual(Scheduler, SteppedEngine(max_running=1), max_waiting=100, lookahead=0, quotas=quotas)
     tickets = [
@@ -223,8 +212,7 @@ async def test_a_tenant_has_no_more_waiting_than_its_quota_in_all_its_meetings()
 
 
 async def test_a_waiting_ticket_can_be_withdrawn() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+    engine, scheduler = stepped()
     first, second, third = scheduler.admit("m", [request("a"), request("b"), request("c")])
     scheduler.withdraw(second)
     scheduler.withdraw(second)
@@ -236,9 +224,8 @@ async def test_a_waiting_ticket_can_be_withdrawn() -> None:
     assert engine.begun == ["a", "c"]
 
 
-async def test_a_ticket_whose_turn_came_gives_the_turn_on_when_withdrawn() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+async def test_withdrawn_ticket_passes_its_turn_on() -> None:
+    engine, scheduler = stepped()
     first, second = scheduler.admit("m", [request("a"), request("b")])
     scheduler.withdraw(first)
     engine.let("b")
@@ -246,12 +233,11 @@ async def test_a_ticket_whose_turn_came_gives_the_turn_on_when_withdrawn() -> No
 
 
 @pytest.mark.parametrize("stage", ["waiting", "running"])
-async def test_a_cancelled_reader_gives_its_place_back_and_ends_the_generation(stage: str) -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+async def test_cancelled_reader_frees_its_place(stage: str) -> None:
+    engine, scheduler = stepped()
     tickets = scheduler.admit("m", [request("a"), request("b")])
-    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
-    await spin(lambda: engine.begun == ["a"])
+    tasks = collect(scheduler, *tickets)
+    await until(lambda: engine.begun == ["a"])
     victim, other = tasks if stage == "running" else reversed(tasks)
     victim.cancel()
     await asyncio.wait([victim])
@@ -262,11 +248,10 @@ async def test_a_cancelled_reader_gives_its_place_back_and_ends_the_generation(s
 
 
 async def test_many_cancelled_in_one_moment_leave_nothing_behind() -> None:
-    engine = SteppedEngine(max_running=2)
-    scheduler = usual(Scheduler, engine, max_waiting=20, lookahead=0)
+    engine, scheduler = stepped(2, max_waiting=20)
     tickets = scheduler.admit("m", [request(f"r{n}") for n in range(9)])
-    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in tickets]
-    await spin(lambda: len(engine.begun) == 2)
+    tasks = collect(scheduler, *tickets)
+    await until(lambda: len(engine.begun) == 2)
     for task in tasks[:8]:
         task.cancel()
     engine.let("r8")
@@ -277,10 +262,9 @@ async def test_many_cancelled_in_one_moment_leave_nothing_behind() -> None:
 
 
 async def test_a_failing_generation_fails_alone() -> None:
-    engine = SteppedEngine(max_running=2)
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped(2)
     bad, good = scheduler.admit("m", [request("a", "bad"), request("b")])
-    tasks = [asyncio.ensure_future(consume(scheduler, ticket)) for ticket in (bad, good)]
+    tasks = collect(scheduler, bad, good)
     engine.let("a")
     engine.let("b")
     results = await asyncio.gather(*tasks, return_exceptions=True)
@@ -290,12 +274,11 @@ async def test_a_failing_generation_fails_alone() -> None:
 
 
 async def test_drain_refuses_new_work_and_waits_for_the_old() -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped()
     (ticket,) = scheduler.admit("m", [request("a")])
     task = asyncio.ensure_future(consume(scheduler, ticket))
     draining = asyncio.ensure_future(scheduler.drain(60))
-    await spin(lambda: scheduler.draining)
+    await until(lambda: scheduler.draining)
     with pytest.raises(Draining):
         scheduler.admit("m", [request("b")])
     assert not draining.done()
@@ -305,11 +288,10 @@ async def test_drain_refuses_new_work_and_waits_for_the_old() -> None:
 
 
 async def test_drain_gives_up_at_its_deadline() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+    engine, scheduler = stepped()
     tickets = scheduler.admit("m", [request("running"), request("waiting"), request("never collected")])
     tasks = [asyncio.ensure_future(scheduler.collect(ticket, lambda _: None)) for ticket in tickets[:2]]
-    await spin(lambda: engine.begun == ["running"])
+    await until(lambda: engine.begun == ["running"])
     assert await scheduler.drain(0) is False
     for outcome in await asyncio.gather(
         *tasks, scheduler.collect(tickets[2], lambda _: None), return_exceptions=True
@@ -327,12 +309,11 @@ async def test_an_engine_that_is_not_ready_admits_nothing() -> None:
 
 async def test_timings_follow_the_stages() -> None:
     now = [0.0]
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
+    engine, scheduler = stepped(clock=lambda: now[0])
     first, second = scheduler.admit("m", [request("a"), request("b")])
     now[0] = 1.0
     (task,) = collect(scheduler, first)
-    await spin(lambda: engine.begun == ["a"])
+    await until(lambda: engine.begun == ["a"])
     now[0] = 3.0
     engine.let("a")
     assert await task == "ab"
@@ -341,53 +322,18 @@ async def test_timings_follow_the_stages() -> None:
     assert first.tokens == 2
 
 
-async def test_text_that_comes_fast_is_gathered_and_its_end_waits_for_nothing() -> None:
-    class Fast(SteppedEngine):
-        async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
-            for n in range(8):
-                on_event(TokenEvent(str(n), 1, FinishReason.STOP if n == 7 else None))
-
-    scheduler = usual(Scheduler, Fast(), max_waiting=10)
-    (ticket,) = scheduler.admit("m", [request("a")])
-    shown: list[str] = []
-    throttle = Throttle(shown.append, interval_s=60.0)
-    generated = await scheduler.collect(ticket, throttle.grow)
-    throttle.end()
-    assert shown == ["0", "1234567"]
-    assert generated.text == "01234567"
-
-
-# ---------------------------------------------------------------- priorities
-
-
-async def test_finals_come_before_best_effort_and_meetings_take_turns_in_each() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0)
-    order = [
-        *scheduler.admit("m", requests("first", priority=1)),
-        *admit_each(scheduler, "m", "late m1", "late m2", priority=1),
-        *scheduler.admit("n", requests("late n1", priority=1)),
-        *admit_each(scheduler, "m", "m1", "m2"),
-        *scheduler.admit("n", requests("n1")),
-    ]
-    engine.let(*(ticket.request.id for ticket in order))
-    await asyncio.gather(*collect(scheduler, *order))
-    assert engine.begun == ["first", "m1", "n1", "m2", "late m1", "late n1", "late m2"]
-
-
 # ---------------------------------------------------------------- giving up
 
 
 @pytest.mark.parametrize("stage", ["running", "waiting", "not collected", "not collected, running"])
-async def test_a_ticket_given_up_raises_the_first_reason_and_gives_its_place_on(stage: str) -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+async def test_given_up_ticket_raises_the_first_reason(stage: str) -> None:
+    engine, scheduler = stepped()
     tickets = scheduler.admit("m", requests("a", "b", "c"))
     victim = tickets[0] if "running" in stage else tickets[1]
     others = [ticket for ticket in tickets if ticket is not victim]
     tasks = collect(scheduler, *others, *([] if "not" in stage else [victim]))
     if stage != "not collected, running":
-        await spin(lambda: engine.begun == ["a"])
+        await until(lambda: engine.begun == ["a"])
     scheduler.give_up(victim, Cancelled("first"))
     scheduler.give_up(victim, Draining("second"))
     engine.let("a", "b", "c")
@@ -400,9 +346,8 @@ async def test_a_ticket_given_up_raises_the_first_reason_and_gives_its_place_on(
     assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
 
 
-async def test_a_withdrawn_ticket_that_is_collected_all_the_same_does_not_hang() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+async def test_collecting_a_withdrawn_ticket_does_not_hang() -> None:
+    engine, scheduler = stepped()
     (ticket, waiting) = scheduler.admit("m", requests("a", "b"))
     (task,) = collect(scheduler, waiting)
     await asyncio.sleep(0)
@@ -416,8 +361,7 @@ async def test_a_withdrawn_ticket_that_is_collected_all_the_same_does_not_hang()
 
 
 async def test_giving_up_what_has_ended_changes_nothing() -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped()
     (ticket,) = scheduler.admit("m", requests("a"))
     engine.let("a")
     generated = await scheduler.collect(
@@ -428,11 +372,9 @@ async def test_giving_up_what_has_ended_changes_nothing() -> None:
 
 
 async def test_a_cancelled_task_is_cancelled_and_not_given_up() -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
-    (ticket,) = scheduler.admit("m", requests("a"))
-    (task,) = collect(scheduler, ticket)
-    await spin(lambda: engine.begun == ["a"])
+    engine, scheduler = stepped()
+    ticket, task = begin(scheduler, "a")
+    await until(lambda: engine.begun == ["a"])
     task.cancel()
     scheduler.give_up(ticket, Cancelled("at the same moment"))
     await asyncio.wait([task])
@@ -440,7 +382,7 @@ async def test_a_cancelled_task_is_cancelled_and_not_given_up() -> None:
     assert (scheduler.running, scheduler.waiting, engine.running) == (0, 0, 0)
 
 
-async def test_an_engine_that_makes_an_error_of_the_interruption_does_not_hide_the_reason() -> None:
+async def test_error_on_interruption_hides_no_reason() -> None:
     class Touchy(SteppedEngine):
         async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
             self.begun.append(request.id)
@@ -451,15 +393,14 @@ async def test_an_engine_that_makes_an_error_of_the_interruption_does_not_hide_t
 
     engine = Touchy()
     scheduler = usual(Scheduler, engine, max_waiting=10)
-    (ticket,) = scheduler.admit("m", requests("a"))
-    (task,) = collect(scheduler, ticket)
-    await spin(lambda: engine.begun)
+    ticket, task = begin(scheduler, "a")
+    await until(lambda: engine.begun)
     scheduler.give_up(ticket, DeadlineExceeded("too late"))
     with pytest.raises(DeadlineExceeded):
         await task
 
 
-async def test_what_breaks_in_the_engine_becomes_an_error_of_the_tree() -> None:
+async def test_engine_bug_becomes_an_engine_error() -> None:
     class Buggy(SteppedEngine):
         async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
             raise RuntimeError("a bug")
@@ -474,35 +415,31 @@ async def test_what_breaks_in_the_engine_becomes_an_error_of_the_tree() -> None:
 # ---------------------------------------------------------------- deadline
 
 
-async def test_a_translation_is_given_up_at_its_deadline_running_or_waiting() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0, deadline_s=0.01)
+async def test_deadline_ends_running_and_waiting() -> None:
+    engine, scheduler = stepped(deadline_s=0.01)
     tickets = scheduler.admit("m", requests("running", "waiting", "not collected"))
     for outcome in await asyncio.gather(*collect(scheduler, *tickets[:2]), return_exceptions=True):
         assert isinstance(outcome, DeadlineExceeded)
-    await spin(lambda: scheduler.running + scheduler.waiting == 0)
+    await until(lambda: scheduler.running + scheduler.waiting == 0)
     with pytest.raises(DeadlineExceeded, match=r"0\.01 s"):
         await consume(scheduler, tickets[2])
     assert engine.running == 0
 
 
 async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10, deadline_s=0.01)
-    (ticket,) = scheduler.admit("m", requests("a"))
-    (task,) = collect(scheduler, ticket)
-    await spin(lambda: engine.begun == ["a"])
+    engine, scheduler = stepped(deadline_s=0.01)
+    _, task = begin(scheduler, "a")
+    await until(lambda: engine.begun == ["a"])
     engine.die()
     with pytest.raises(DeadlineExceeded):
         await task
     assert (scheduler.running, scheduler.waiting) == (0, 0)
 
 
-async def test_once_the_last_that_waits_is_withdrawn_no_time_counts_as_waited_for_a_full_engine() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+async def test_pace_stops_once_none_waits() -> None:
+    _, scheduler = stepped()
     running, waiting = scheduler.admit("m", requests("running", "waiting"))
-    pace = scheduler._lines.of(waiting.route).admission.pace
+    pace = scheduler._lines.line_of(waiting.route).pace
     assert pace._since_s is not None
     scheduler.withdraw(waiting)
     assert pace._since_s is None
@@ -510,8 +447,7 @@ async def test_once_the_last_that_waits_is_withdrawn_no_time_counts_as_waited_fo
 
 
 async def test_no_timer_is_left_behind() -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped()
     ended, withdrawn = scheduler.admit("m", requests("a", "b"))
     assert len(scheduler._deadlines) == 2
     engine.let("a")
@@ -523,10 +459,9 @@ async def test_no_timer_is_left_behind() -> None:
 # ---------------------------------------------------------------- the engine dies
 
 
-async def test_work_is_admitted_while_the_engine_is_built_again_and_gets_its_turn_then() -> None:
-    engine = SteppedEngine(max_running=1)
+async def test_work_is_admitted_during_a_restart() -> None:
+    engine, scheduler = stepped(max_waiting=4)
     engine.state = EngineState.RESTARTING
-    scheduler = usual(Scheduler, engine, max_waiting=4, lookahead=0)
     tickets = scheduler.admit("m", requests("a", "b"))
     with pytest.raises(Overloaded):
         scheduler.admit("m", requests("c"))
@@ -545,16 +480,14 @@ async def test_what_ran_runs_again_first_in_its_old_order() -> None:
     scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0, clock=lambda: now[0])
     tickets = [*admit_each(scheduler, "m", "m1", "m2", "m3", "m4"), *scheduler.admit("n", requests("n1"))]
     tasks = collect(scheduler, *tickets)
-    await spin(lambda: len(engine.begun) == 3)
-    engine.die()
-    await spin(lambda: scheduler.running == 0)
+    await until(lambda: len(engine.begun) == 3)
+    await crash(scheduler, engine)
     assert (engine.begun, scheduler.waiting) == (["m1", "m2", "m3"], 5)
     assert [ticket.crashes for ticket in tickets] == [1, 1, 1, 0, 0]
     now[0] = 9.0
-    engine.revive()
     engine.begun.clear()
+    come_back(scheduler, engine)
     engine.let(*(ticket.request.id for ticket in tickets))
-    scheduler.engine_changed()
     assert await asyncio.gather(*tasks) == ["ab"] * 5
     # m had its turn before n when both waited, and what ran comes before what never did.
     assert engine.begun == ["m1", "n1", "m2", "m3", "m4"]
@@ -564,43 +497,24 @@ async def test_what_ran_runs_again_first_in_its_old_order() -> None:
     }
 
 
-async def test_a_meeting_whose_turn_broke_off_is_the_next() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
-    tasks = collect(scheduler, *scheduler.admit("m", requests("m1")), *scheduler.admit("n", requests("n1")))
-    await spin(lambda: engine.begun == ["m1"])
-    engine.die()
-    await spin(lambda: scheduler.running == 0)
-    engine.revive()
-    engine.let("m1", "n1")
-    scheduler.engine_changed()
-    assert await asyncio.gather(*tasks) == ["ab", "ab"]
-    assert engine.begun == ["m1", "m1", "n1"]
-
-
-async def test_a_turn_given_just_before_the_crash_is_no_part_in_it() -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+async def test_turn_just_before_a_crash_is_not_charged() -> None:
+    engine, scheduler = stepped()
     (ticket,) = scheduler.admit("m", requests("a"))
     tasks = collect(scheduler, ticket)
-    engine.die()
-    await spin(lambda: scheduler.running == 0)
+    await crash(scheduler, engine)
     assert (ticket.crashes, engine.begun) == (0, [])
-    engine.revive()
+    come_back(scheduler, engine)
     engine.let("a")
-    scheduler.engine_changed()
     assert await asyncio.gather(*tasks) == ["ab"]
 
 
-async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> None:
-    engine = SteppedEngine(max_running=3)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+async def test_killer_is_found_and_others_continue() -> None:
+    engine, scheduler = stepped(3)
     tickets = scheduler.admit("m", requests("good1", "killer", "good2", "waits"))
     tasks = collect(scheduler, *tickets)
     for _ in range(2):
-        await spin(lambda: {"good1", "killer", "good2"} <= set(engine.begun))
-        engine.die()
-        await spin(lambda: scheduler.running == 0)
+        await until(lambda: {"good1", "killer", "good2"} <= set(engine.begun))
+        await crash(scheduler, engine)
         engine.revive()
         engine.begun.clear()
         engine.most_running = 0
@@ -608,16 +522,15 @@ async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> N
     assert [ticket.suspect for ticket in tickets] == [True, True, True, False]
     # One after the other, each alone, and before what is above suspicion.
     engine.let("good1")
-    await spin(lambda: engine.begun == ["good1", "killer"])
+    await until(lambda: engine.begun == ["good1", "killer"])
     assert (scheduler.running, scheduler.waiting, engine.most_running) == (1, 2, 1)
     late = scheduler.admit("n", requests("late"))
     tasks += collect(scheduler, *late)
     engine.die()
     with pytest.raises(EngineFailed, match="died on this text"):
         await tasks[1]
-    engine.revive()
-    scheduler.engine_changed()
-    await spin(lambda: engine.begun == ["good1", "killer", "good2"])
+    come_back(scheduler, engine)
+    await until(lambda: engine.begun == ["good1", "killer", "good2"])
     assert (scheduler.running, scheduler.waiting) == (1, 2)
     tasks += collect(scheduler, *scheduler.admit("o", requests("later")))
     assert (scheduler.running, scheduler.waiting) == (1, 3)
@@ -628,17 +541,15 @@ async def test_a_text_that_kills_the_engine_is_found_and_the_others_go_on() -> N
 
 
 @pytest.mark.parametrize("final", [True, False])
-async def test_what_had_not_begun_in_the_engine_is_tried_again_without_being_charged(final: bool) -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+async def test_unbegun_text_is_retried_uncharged(final: bool) -> None:
+    engine, scheduler = stepped()
     (ticket,) = scheduler.admit("m", [replace(request("a"), final=final)])
     engine.held = True
     tasks = collect(scheduler, ticket)
     # More often than a text may be part in a crash.
     for again in (True, True, True, True, False):
-        await spin(lambda: engine.begun == ["a"] or tasks[0].done())
-        engine.die()
-        await spin(lambda: scheduler.running == 0)
+        await until(lambda: engine.begun == ["a"] or tasks[0].done())
+        await crash(scheduler, engine)
         engine.begun.clear()
         engine.revive()
         engine.held = again
@@ -648,62 +559,30 @@ async def test_what_had_not_begun_in_the_engine_is_tried_again_without_being_cha
     assert ticket.crashes == 0
 
 
-async def test_suspects_count_in_the_share_of_their_meeting() -> None:
-    engine = SteppedEngine(max_running=2)
-    scheduler = usual(Scheduler, engine, max_waiting=4, lookahead=0)
-    tickets = scheduler.admit("m", requests("a", "b"))
-    tasks = collect(scheduler, *tickets)
-    for _ in range(2):
-        engine.revive()
-        scheduler.engine_changed()
-        await spin(lambda: scheduler.running == engine.running == 2)
-        engine.die()
-        await spin(lambda: scheduler.running == 0)
-    assert all(ticket.suspect for ticket in tickets)
-    with pytest.raises(Overloaded, match="2 translations of this meeting are waiting already; its share is 2"):
-        scheduler.admit("m", requests("c"))
-    scheduler.admit("n", requests("c", "d"))
-    for ticket in tickets:
-        scheduler.withdraw(ticket)
-    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-        assert isinstance(outcome, Cancelled)
-    assert (scheduler.running, scheduler.waiting) == (0, 2)
-
-
-async def test_an_engine_of_several_gateways_is_told_what_must_run_alone() -> None:
+async def test_engine_is_told_what_must_run_alone() -> None:
     engine = AnsweredEngine()
     scheduler = usual(Scheduler, engine, max_waiting=10)
     for crashes in (0, 2):
         (ticket,) = scheduler.admit("m", requests(f"after {crashes}"))
         ticket.crashes = crashes
         (task,) = collect(scheduler, ticket)
-        await spin(engine.pending)
+        await until(engine.pending)
         assert engine.requests[-1].alone is (crashes == 2)
         engine.says("done")
         await task
 
 
-async def test_what_waits_is_told_apart_by_whether_it_is_promised() -> None:
-    engine = AnsweredEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0)
-    scheduler.admit("m", requests("runs", "waits", "waits too"))
-    scheduler.admit("m", requests("partial", priority=1))
-    assert scheduler.wanted() == (2, 1)
-
-
 async def test_suspects_wait_until_nothing_else_runs() -> None:
-    engine = SteppedEngine(max_running=2)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+    engine, scheduler = stepped(2)
     (suspect,) = scheduler.admit("m", requests("suspect"))
     suspect.crashes = 1
     (task,) = collect(scheduler, suspect)
-    await spin(lambda: engine.begun == ["suspect"])
-    engine.die()
-    await spin(lambda: scheduler.running == 0)
+    await until(lambda: engine.begun == ["suspect"])
+    await crash(scheduler, engine)
     # Ready again, and others run before the suspect is known: the crash is all theirs to see.
     engine.revive()
     tasks = collect(scheduler, *scheduler.admit("n", requests("other")))
-    await spin(lambda: engine.begun == ["suspect", "suspect"])
+    await until(lambda: engine.begun == ["suspect", "suspect"])
     assert (scheduler.running, scheduler.waiting) == (1, 1)
     engine.let("suspect", "other")
     assert await asyncio.gather(task, *tasks) == ["ab", "ab"]
@@ -712,22 +591,18 @@ async def test_suspects_wait_until_nothing_else_runs() -> None:
 
 
 async def test_a_withdrawn_suspect_lets_the_others_run() -> None:
-    engine = SteppedEngine(max_running=2)
+    engine, scheduler = stepped(2)
     engine.state = EngineState.RESTARTING
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
     first, second = scheduler.admit("m", requests("a", "b"))
     tasks = collect(scheduler, first, second)
     for _ in range(2):
-        engine.revive()
         engine.begun.clear()
-        scheduler.engine_changed()
-        await spin(lambda: engine.begun == ["a", "b"])
-        engine.die()
-        await spin(lambda: scheduler.running == 0)
+        come_back(scheduler, engine)
+        await until(lambda: engine.begun == ["a", "b"])
+        await crash(scheduler, engine)
     scheduler.give_up(first, Cancelled("withdrawn"))
-    engine.revive()
+    come_back(scheduler, engine)
     engine.let("b")
-    scheduler.engine_changed()
     assert await tasks[1] == "ab"
     with pytest.raises(Cancelled):
         await tasks[0]
@@ -735,11 +610,10 @@ async def test_a_withdrawn_suspect_lets_the_others_run() -> None:
 
 
 async def test_a_failed_engine_ends_everything_that_was_admitted() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10, lookahead=0)
+    engine, scheduler = stepped()
     tickets = scheduler.admit("m", requests("running", "waiting", "not collected"))
     tasks = collect(scheduler, *tickets[:2])
-    await spin(lambda: engine.begun == ["running"])
+    await until(lambda: engine.begun == ["running"])
     engine.die(EngineState.FAILED)
     scheduler.engine_changed()
     for outcome in await asyncio.gather(*tasks, consume(scheduler, tickets[2]), return_exceptions=True):
@@ -748,26 +622,23 @@ async def test_a_failed_engine_ends_everything_that_was_admitted() -> None:
     with pytest.raises(EngineUnavailable):
         scheduler.admit("m", requests("more"))
     assert (scheduler.running, scheduler.waiting) == (0, 0)
-    engine.revive()
+    come_back(scheduler, engine)
     engine.let("again")
-    scheduler.engine_changed()
     assert await consume(scheduler, *scheduler.admit("m", requests("again"))) == "ab"
 
 
 @pytest.mark.parametrize(("state", "error"), [("FAILED", EngineFailed), ("STOPPED", EngineUnavailable)])
-async def test_an_engine_that_nobody_builds_again_ends_what_it_ran(state: str, error: type[GatewayError]) -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+async def test_failed_or_stopped_engine_ends_its_texts(state: str, error: type[GatewayError]) -> None:
+    engine, scheduler = stepped()
     tasks = collect(scheduler, *scheduler.admit("m", requests("a")))
-    await spin(lambda: engine.begun == ["a"])
+    await until(lambda: engine.begun == ["a"])
     engine.die(EngineState[state])
     with pytest.raises(error):
         await tasks[0]
 
 
-async def test_an_engine_that_only_says_that_it_is_ready_ends_a_text_after_three_tries() -> None:
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+async def test_falsely_ready_engine_ends_text_after_three() -> None:
+    engine, scheduler = stepped()
     engine.die(EngineState.READY)
     with pytest.raises(EngineFailed):
         await consume(scheduler, *scheduler.admit("m", requests("a")))
@@ -775,9 +646,8 @@ async def test_an_engine_that_only_says_that_it_is_ready_ends_a_text_after_three
 
 
 async def test_a_stopped_engine_ends_what_waits() -> None:
-    engine = SteppedEngine(max_running=1)
+    engine, scheduler = stepped()
     engine.state = EngineState.RESTARTING
-    scheduler = usual(Scheduler, engine, max_waiting=10)
     tasks = collect(scheduler, *scheduler.admit("m", requests("a", "b")))
     await asyncio.sleep(0)
     engine.state = EngineState.STOPPED
@@ -786,11 +656,10 @@ async def test_a_stopped_engine_ends_what_waits() -> None:
         assert isinstance(outcome, EngineUnavailable)
 
 
-async def test_drain_ends_at_its_deadline_while_the_engine_is_built_again() -> None:
-    engine = SteppedEngine(max_running=1)
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+async def test_drain_ends_at_its_deadline_during_restart() -> None:
+    engine, scheduler = stepped()
     tasks = collect(scheduler, *scheduler.admit("m", requests("a", "b")))
-    await spin(lambda: engine.begun)
+    await until(lambda: engine.begun)
     engine.die()
     assert await scheduler.drain(0.01) is False
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
@@ -806,45 +675,41 @@ def pooled(a: SteppedEngine, b: SteppedEngine, **options: Any) -> tuple[HandPool
     return pool, usual(Scheduler, pool, lanes=pool.lanes, max_waiting=100, lookahead=0, **options)
 
 
+def together(slots: int, **options: Any) -> tuple[SteppedEngine, SteppedEngine, Scheduler]:
+    """Two lanes that have all languages."""
+    a, b = SteppedEngine(slots), SteppedEngine(slots)
+    return a, b, pooled(a, b, **options)[1]
+
+
+def apart(slots: int) -> tuple[SteppedEngine, SteppedEngine, Scheduler]:
+    """Two lanes: one into Japanese, one into German."""
+    a, b = SteppedEngine(slots), SteppedEngine(slots)
+    a.pairs, b.pairs = EN_JA, EN_DE
+    return a, b, pooled(a, b)[1]
+
+
 def into(target: str, *request_ids: str, priority: int = 0) -> list[TranslationRequest]:
     final = priority == 0
     return [replace(request(name, priority=priority), target=target, final=final) for name in request_ids]
 
 
-async def test_a_pair_whose_lane_is_full_holds_up_no_other() -> None:
-    a, b = SteppedEngine(1), SteppedEngine(1)
-    a.pairs, b.pairs = EN_JA, EN_DE
-    _, scheduler = pooled(a, b)
+async def test_full_lane_holds_up_no_other_pair() -> None:
+    _, b, scheduler = apart(1)
     scheduler.admit("m", into("ja", *(f"ja{n}" for n in range(50))))
     tasks = collect(scheduler, *scheduler.admit("n", into("de", "de0", "de1")))
-    await spin(lambda: b.begun == ["de0"])
+    await until(lambda: b.begun == ["de0"])
     b.let("de0", "de1")
     assert await asyncio.gather(*tasks) == ["ab", "ab"]
     assert (scheduler.running, scheduler.waiting) == (1, 49)
 
 
-async def test_what_waits_for_one_lane_does_not_fill_the_queue_of_another() -> None:
-    a, b = SteppedEngine(1), SteppedEngine(1)
-    a.pairs, b.pairs = EN_JA, EN_DE
-    pool = HandPool(a=a, b=b)
-    scheduler = usual(Scheduler, pool, lanes=pool.lanes, max_waiting=4, lookahead=0)
-    for meeting in "mnop":
-        scheduler.admit(meeting, into("ja", "1"), account=meeting)
-    scheduler.admit("q", into("ja", "2"), account="q")
-    with pytest.raises(Overloaded, match="4 translations are waiting already"):
-        scheduler.admit("r", into("ja", "3"), account="r")
-    scheduler.admit("m", into("de", "1", "2", "3"))
-
-
-async def test_a_final_takes_a_place_of_a_partial_on_its_own_lane_only() -> None:
-    a, b = SteppedEngine(1), SteppedEngine(1)
-    a.pairs, b.pairs = EN_JA, EN_DE
-    _, scheduler = pooled(a, b)
+async def test_final_preempts_on_its_own_lane_only() -> None:
+    a, b, scheduler = apart(1)
     ja, de = (scheduler.admit("m", into(lang, f"partial {lang}", priority=1)) for lang in ("ja", "de"))
     tasks = collect(scheduler, *ja, *de)
-    await spin(lambda: a.running == b.running == 1)
+    await until(lambda: a.running == b.running == 1)
     tasks += collect(scheduler, *scheduler.admit("m", into("de", "final")))
-    await spin(lambda: b.begun == ["partial de", "final"])
+    await until(lambda: b.begun == ["partial de", "final"])
     assert [ticket.preempted for ticket in (*ja, *de)] == [False, True]
     assert (a.running, b.running) == (1, 1)
     for task in tasks:
@@ -852,16 +717,15 @@ async def test_a_final_takes_a_place_of_a_partial_on_its_own_lane_only() -> None
 
 
 async def test_each_lane_keeps_places_for_finals() -> None:
-    a, b = SteppedEngine(2), SteppedEngine(2)
-    _, scheduler = pooled(a, b)
+    a, b, scheduler = together(2)
     tasks = collect(scheduler, *scheduler.admit("m", into("ja", *"1234", priority=1)))
-    await spin(lambda: a.running == b.running == 1)
+    await until(lambda: a.running == b.running == 1)
     assert (scheduler.running, scheduler.waiting) == (2, 2)
     for task in tasks:
         task.cancel()
 
 
-async def test_what_a_dead_lane_ran_goes_on_at_once_on_another_with_what_was_shown() -> None:
+async def test_dead_lanes_text_continues_on_another() -> None:
     a, b = SteppedEngine(4), SteppedEngine(4)
     a.says = b.says = ("Guten ", "Morgen ", "allerseits")
     _, scheduler = pooled(a, b)
@@ -870,9 +734,8 @@ async def test_what_a_dead_lane_ran_goes_on_at_once_on_another_with_what_was_sho
     shown: list[str] = []
     throttle = Throttle(shown.append, interval_s=0.0)
     task = asyncio.create_task(scheduler.collect(ticket, throttle.grow))
-    await spin(lambda: shown == ["Guten "])
-    b.revive()
-    scheduler.engine_changed()
+    await until(lambda: shown == ["Guten "])
+    come_back(scheduler, b)
     b.let("x")
     a.die()
     # The dead lane is not waited for.
@@ -883,13 +746,11 @@ async def test_what_a_dead_lane_ran_goes_on_at_once_on_another_with_what_was_sho
 
 
 async def test_what_had_not_begun_goes_to_another_lane_uncharged() -> None:
-    a, b = SteppedEngine(4), SteppedEngine(4)
-    _, scheduler = pooled(a, b)
+    a, b, scheduler = together(4)
     b.die()
     a.held = True
-    (ticket,) = scheduler.admit("m", requests("x"))
-    (task,) = collect(scheduler, ticket)
-    await spin(lambda: a.begun)
+    ticket, task = begin(scheduler, "x")
+    await until(lambda: a.begun)
     b.revive()
     b.let("x")
     a.die()
@@ -916,7 +777,7 @@ class Fragile(SteppedEngine):
         await super().generate(request, dies if "killer" in request.id else on_event)
 
 
-async def test_a_text_that_kills_its_lane_never_kills_the_other_and_fails_alone() -> None:
+async def test_killer_spares_the_other_lane() -> None:
     a, b = Fragile(), Fragile()
     _, scheduler = pooled(a, b)
     (killer,) = scheduler.admit("m", requests("killer"))
@@ -929,14 +790,12 @@ async def test_a_text_that_kills_its_lane_never_kills_the_other_and_fails_alone(
             lane.let(*lane.begun)
         await asyncio.sleep(0)
         if a.state is not EngineState.READY:
-            a.revive()
-            scheduler.engine_changed()
+            come_back(scheduler, a)
     while not all(task.done() for task in others):
         for lane in (a, b):
             lane.let(*lane.begun)
         if a.state is not EngineState.READY:
-            a.revive()
-            scheduler.engine_changed()
+            come_back(scheduler, a)
         await asyncio.sleep(0)
     with pytest.raises(EngineFailed, match="died on this text"):
         await doomed
@@ -944,7 +803,7 @@ async def test_a_text_that_kills_its_lane_never_kills_the_other_and_fails_alone(
     assert (a.deaths, b.deaths) == (3, 0)
 
 
-async def test_a_text_that_kills_after_some_text_costs_three_crashes_too() -> None:
+async def test_killer_after_some_text_costs_three_crashes() -> None:
     a, b = Fragile(after_token=True), Fragile(after_token=True)
     _, scheduler = pooled(a, b)
     (doomed,) = collect(scheduler, *scheduler.admit("m", requests("killer")))
@@ -952,8 +811,7 @@ async def test_a_text_that_kills_after_some_text_costs_three_crashes_too() -> No
         for lane in (a, b):
             lane.let(*lane.begun)
             if lane.state is not EngineState.READY:
-                lane.revive()
-                scheduler.engine_changed()
+                come_back(scheduler, lane)
         await asyncio.sleep(0)
     with pytest.raises(EngineFailed, match="died on this text"):
         await doomed
@@ -961,25 +819,23 @@ async def test_a_text_that_kills_after_some_text_costs_three_crashes_too() -> No
     assert (scheduler.running, scheduler.waiting) == (0, 0)
 
 
-async def test_a_suspect_has_its_lane_for_itself_while_the_others_go_on() -> None:
-    a, b = SteppedEngine(2), SteppedEngine(2)
-    _, scheduler = pooled(a, b)
+async def test_suspect_has_its_lane_alone() -> None:
+    a, b, scheduler = together(2)
     a.held = True  # nothing it is asked gives a token
     (suspect,) = scheduler.admit("m", requests("suspect"))
     (task,) = collect(scheduler, suspect)
-    await spin(lambda: a.begun)
+    await until(lambda: a.begun)
     suspect.lane, suspect.crashes = "a", 1
     suspect.crashed()
-    a.die()
-    await spin(lambda: scheduler.running == 0)
+    await crash(scheduler, a)
     assert (suspect.route, suspect.suspect) == (frozenset({"a"}), True)
     tasks = collect(scheduler, *scheduler.admit("n", requests(*"123")))
-    await spin(lambda: b.running == 2)
+    await until(lambda: b.running == 2)
     a.held = False
     a.revive()
     a.begun.clear()
     scheduler.engine_changed()
-    await spin(lambda: a.begun == ["suspect"])
+    await until(lambda: a.begun == ["suspect"])
     assert (a.running, b.running, scheduler.waiting) == (1, 2, 1)
     a.let("suspect", "3")
     b.let(*"12", "3")
@@ -987,9 +843,8 @@ async def test_a_suspect_has_its_lane_for_itself_while_the_others_go_on() -> Non
     assert a.most_running == 1
 
 
-async def test_what_may_have_killed_a_lane_before_it_was_final_does_not_go_to_another() -> None:
-    a, b = SteppedEngine(2), SteppedEngine(2)
-    _, scheduler = pooled(a, b)
+async def test_suspect_partial_binds_its_final() -> None:
+    a, b, scheduler = together(2)
     a.die()
     (ticket,) = scheduler.admit("m", requests("x"), suspected_on="a")
     await idle()
@@ -999,28 +854,26 @@ async def test_what_may_have_killed_a_lane_before_it_was_final_does_not_go_to_an
     a.die(EngineState.FAILED)
     scheduler.engine_changed()
     others = collect(scheduler, *scheduler.admit("m", requests("1")))
-    await spin(lambda: b.begun == ["1"])
+    await until(lambda: b.begun == ["1"])
     (ticket,) = scheduler.admit("m", requests("x"), suspected_on="a")
     others += collect(scheduler, ticket, *scheduler.admit("m", requests("2")))
     await idle()
     assert (ticket.suspect, b.begun) == (True, ["1"])
     b.let("1")
-    await spin(lambda: b.begun == ["1", "x"])
+    await until(lambda: b.begun == ["1", "x"])
     b.let("x", "2")
     assert await asyncio.gather(*others) == ["ab"] * 3
 
 
 @swiftly
-async def test_what_waits_for_a_dead_lane_goes_to_another_after_half_of_its_time() -> None:
+async def test_bound_text_moves_after_half_its_time() -> None:
     a, b = SteppedEngine(2), SteppedEngine(2)
     a.held = True  # nothing it is asked gives a token
     _, scheduler = pooled(a, b, deadline_s=60.0)
-    (ticket,) = scheduler.admit("m", requests("x"))
-    (task,) = collect(scheduler, ticket)
-    await spin(lambda: a.begun)
+    ticket, task = begin(scheduler, "x")
+    await until(lambda: a.begun)
     ticket.crashed()
-    a.die()
-    await spin(lambda: scheduler.running == 0)
+    await crash(scheduler, a)
     assert (ticket.route, b.begun) == (frozenset({"a"}), [])
     b.let("x")
     assert await task == "ab"
@@ -1028,9 +881,8 @@ async def test_what_waits_for_a_dead_lane_goes_to_another_after_half_of_its_time
 
 
 @swiftly
-async def test_what_may_have_killed_a_lane_while_it_was_said_goes_to_another_after_half_of_its_time_too() -> None:
-    a, b = SteppedEngine(2), SteppedEngine(2)
-    _, scheduler = pooled(a, b, deadline_s=60.0)
+async def test_suspect_partials_final_moves_after_half_time() -> None:
+    a, b, scheduler = together(2, deadline_s=60.0)
     a.die()
     (task,) = collect(scheduler, *scheduler.admit("m", requests("x"), suspected_on="a"))
     b.let("x")
@@ -1038,29 +890,25 @@ async def test_what_may_have_killed_a_lane_while_it_was_said_goes_to_another_aft
     assert b.begun == ["x"]
 
 
-async def test_a_lane_has_nothing_to_fear_from_a_text_that_killed_one_of_other_languages() -> None:
-    a, b = SteppedEngine(2), SteppedEngine(2)
-    a.pairs, b.pairs = EN_JA, EN_DE
-    _, scheduler = pooled(a, b)
+async def test_suspect_of_another_pair_binds_no_lane() -> None:
+    a, b, scheduler = apart(2)
     de = scheduler.admit("m", into("de", "1"))
     a.die()
     (ja, same) = scheduler.admit("m", [*into("ja", "x"), *into("de", "x")], suspected_on="a")
-    assert (ja.kept_to, ja.crashes) == ("a", 1)
-    assert (same.kept_to, same.crashes) == (None, 0)
+    assert (ja.bound_to, ja.crashes) == ("a", 1)
+    assert (same.bound_to, same.crashes) == (None, 0)
     tasks = collect(scheduler, *de, same)
-    await spin(lambda: sorted(b.begun) == ["1", "x"])
+    await until(lambda: sorted(b.begun) == ["1", "x"])
     scheduler.withdraw(ja)
     b.let("1", "x")
     assert await asyncio.gather(*tasks) == ["ab"] * 2
 
 
-async def test_a_pair_whose_lanes_have_all_failed_fails_and_the_others_go_on() -> None:
-    a, b = SteppedEngine(1), SteppedEngine(1)
-    a.pairs, b.pairs = EN_JA, EN_DE
-    _, scheduler = pooled(a, b)
+async def test_pair_of_failed_lanes_fails_alone() -> None:
+    a, b, scheduler = apart(1)
     ja = collect(scheduler, *scheduler.admit("m", into("ja", "ja0", "ja1")))
     de = collect(scheduler, *scheduler.admit("m", into("de", "de0", "de1")))
-    await spin(lambda: a.running == b.running == 1)
+    await until(lambda: a.running == b.running == 1)
     a.die()
     scheduler.engine_changed()
     await idle()
@@ -1080,7 +928,7 @@ async def test_a_pair_whose_lanes_have_all_failed_fails_and_the_others_go_on() -
     assert scheduler.waiting == 0
 
 
-async def test_one_call_may_ask_for_languages_of_several_lanes_and_is_admitted_whole_or_not() -> None:
+async def test_call_over_several_lanes_is_admitted_whole() -> None:
     a, b = SteppedEngine(1), SteppedEngine(1)
     a.pairs, b.pairs = EN_JA, EN_DE
     pool = HandPool(a=a, b=b)
@@ -1096,16 +944,16 @@ async def test_one_call_may_ask_for_languages_of_several_lanes_and_is_admitted_w
     assert (scheduler.running, scheduler.waiting) == (2, 1)
 
 
-async def test_work_moves_to_a_lane_that_comes_and_away_from_one_that_goes() -> None:
+async def test_work_follows_coming_and_going_lanes() -> None:
     a, b = SteppedEngine(1), SteppedEngine(1)
     pool, scheduler = pooled(a, b)
     pool.goes("b")
     scheduler.engine_changed()
     tasks = collect(scheduler, *scheduler.admit("m", requests("one", "two", "three")))
-    await spin(lambda: a.begun == ["one"])
+    await until(lambda: a.begun == ["one"])
     pool.comes("b")
     scheduler.engine_changed()
-    await spin(lambda: b.begun == ["two"])
+    await until(lambda: b.begun == ["two"])
     pool.goes("a")
     scheduler.engine_changed()
     a.let("one")
@@ -1132,9 +980,8 @@ async def test_work_moves_to_a_lane_that_comes_and_away_from_one_that_goes() -> 
 async def test_text_that_was_shown_is_never_taken_back(
     before: tuple[str, ...], again: tuple[str, ...], shown: list[str]
 ) -> None:
-    engine = SteppedEngine()
+    engine, scheduler = stepped()
     engine.says = ("Guten ", "Tag")
-    scheduler = usual(Scheduler, engine, max_waiting=10)
     (ticket,) = scheduler.admit("m", requests("a"))
     pieces: list[str] = []
 
@@ -1146,9 +993,9 @@ async def test_text_that_was_shown_is_never_taken_back(
     engine.says = before
     throttle = Throttle(show, interval_s=0.0)
     task = asyncio.create_task(scheduler.collect(ticket, throttle.grow))
-    await spin(lambda: engine.begun)
+    await until(lambda: engine.begun)
     engine.let("a")
-    await spin(lambda: scheduler.waiting == 1)
+    await until(lambda: scheduler.waiting == 1)
     assert pieces == ["Guten ", "Tag"]
     engine.revive()
     # One event for the last token, so that it carries the finish.
@@ -1191,9 +1038,7 @@ class ChanceEngine(SteppedEngine):
 
 @given(seed=st.integers(0, 2**32), max_running=st.integers(1, 4), fatal=st.booleans(), lanes=st.integers(1, 3))
 @settings(max_examples=250, deadline=None)
-def test_whatever_happens_every_ticket_ends_once_and_every_place_is_given_back(
-    seed: int, max_running: int, fatal: bool, lanes: int
-) -> None:
+def test_every_ticket_ends_once(seed: int, max_running: int, fatal: bool, lanes: int) -> None:
     asyncio.run(_anything(random.Random(seed), max_running, fatal, lanes))
 
 
@@ -1259,8 +1104,7 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool, lanes:
                 engine.die(EngineState.FAILED if fatal and chance.random() < 0.3 else EngineState.RESTARTING)
                 scheduler.engine_changed()
             case 7:
-                engine.revive()
-                scheduler.engine_changed()
+                come_back(scheduler, engine)
             case 8:
                 # One goes or comes back; what it runs, it still ends.
                 name = chance.choice([*engines])
@@ -1275,14 +1119,13 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool, lanes:
     while not all(task.done() for task in tasks):
         for engine in engines.values():
             if engine.state is not EngineState.READY:
-                engine.revive()
-                scheduler.engine_changed()
+                come_back(scheduler, engine)
         await asyncio.sleep(0)
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         assert isinstance(outcome, str | GatewayError | asyncio.CancelledError)
     assert len(ended) == len(set(ended))
     assert len(scheduler._deadlines) == 0
-    assert all(ticket.keeping is None or ticket.keeping.cancelled() for ticket in tickets)
+    assert all(ticket.binding_timer is None or ticket.binding_timer.cancelled() for ticket in tickets)
     assert (scheduler.running, scheduler.waiting) == (0, 0)
     assert all(engine.running == 0 for engine in engines.values())
     assert await scheduler.drain(60) is True
@@ -1350,7 +1193,7 @@ class Situation:
         return Attempt(self.ticket, on_text or self.told.append, self.quotas, lambda: self.now_s)
 
     def times(self) -> tuple[float | None, float | None]:
-        """Of the first token and of the end."""
+        """Times of the first token and of the end."""
         return self.ticket.first_token_s, self.ticket.finished_s
 
     @property
@@ -1365,31 +1208,31 @@ def broken(_: str) -> None:
 # ---------------------------------------------------------------- text and tokens
 
 
-def test_whoever_collects_it_is_told_the_whole_text_so_far() -> None:
+def test_collector_is_told_the_whole_text() -> None:
     s = Situation()
     attempt = s.attempt()
     for event in (TokenEvent("Guten", 1), TokenEvent(" Tag", 1), TokenEvent("!", 1, STOP)):
-        attempt.take(event)
+        attempt.take_in(event)
     assert s.told == ["Guten", "Guten Tag", "Guten Tag!"]
     assert s.ticket.text == "Guten Tag!"
 
 
-def test_spaces_at_the_beginning_are_no_part_of_it_and_nobody_needs_to_be_told() -> None:
+def test_leading_spaces_are_dropped() -> None:
     s = Situation()
     attempt = Attempt(s.ticket, None, s.quotas, lambda: 0.0)
     for text in (" ", " Guten", " Tag"):
-        attempt.take(TokenEvent(text, 1))
-    attempt.died()
+        attempt.take_in(TokenEvent(text, 1))
+    attempt.engine_died()
     assert (s.ticket.text, s.ticket.given_up) == ("Guten Tag", None)
 
 
-def test_another_attempt_begins_with_nothing_and_tokens_that_were_taken_over_are_not_generated() -> None:
+def test_another_attempt_begins_with_nothing() -> None:
     s = Situation()
     attempt = s.attempt()
-    attempt.take(TokenEvent("Guten Tag", 1, reused=4))
-    attempt.take(TokenEvent("!", 2, STOP))
+    attempt.take_in(TokenEvent("Guten Tag", 1, reused=4))
+    attempt.take_in(TokenEvent("!", 2, STOP))
     assert (s.ticket.tokens, s.ticket.generated) == (7, 3)
-    attempt.died()
+    attempt.engine_died()
     assert s.told == ["Guten Tag", "Guten Tag!", ""]
     s.attempt()
     assert (s.ticket.text, s.ticket.tokens, s.ticket.generated, s.ticket.last) == ("", 0, 0, None)
@@ -1398,44 +1241,38 @@ def test_another_attempt_begins_with_nothing_and_tokens_that_were_taken_over_are
 # ---------------------------------------------------------------- times
 
 
-def test_the_first_token_is_that_of_the_first_attempt_and_the_end_that_of_the_last_event() -> None:
+def test_first_token_time_is_of_first_attempt() -> None:
     s = Situation()
     attempt = s.attempt()
     s.now_s = 1.0
-    attempt.take(TokenEvent("Guten", 0, reused=1))
+    attempt.take_in(TokenEvent("Guten", 0, reused=1))
     assert s.times() == (None, None), "nothing was generated yet"
     s.now_s = 2.0
-    attempt.take(TokenEvent(" Tag", 1))
+    attempt.take_in(TokenEvent(" Tag", 1))
     s.now_s = 3.0
     again = s.attempt()
-    again.take(TokenEvent("Guten Tag", 2))
+    again.take_in(TokenEvent("Guten Tag", 2))
     assert (s.times(), s.ticket.last) == ((2.0, None), None)
     s.now_s = 4.0
     last = TokenEvent("!", 1, STOP)
-    again.take(last)
+    again.take_in(last)
     assert (s.times(), s.ticket.last) == ((2.0, 4.0), last)
 
 
 # ---------------------------------------------------------------- charges
 
 
-def test_a_final_is_charged_once_however_many_attempts_it_takes() -> None:
+def test_final_is_charged_once_over_attempts() -> None:
     s = Situation()
     attempt = s.attempt()
     assert s.charged.characters == 0, "nothing has come"
     for _ in range(2):
-        attempt.take(TokenEvent("Guten", 1))
-    s.attempt().take(TokenEvent("Guten", 1))
+        attempt.take_in(TokenEvent("Guten", 1))
+    s.attempt().take_in(TokenEvent("Guten", 1))
     assert (s.charged.characters, s.charged.minutes) == (len("said"), 1)
 
 
-def test_a_partial_is_not_charged() -> None:
-    s = Situation(final=False)
-    s.attempt().take(TokenEvent("Guten", 1))
-    assert s.charged.characters == 0
-
-
-async def test_a_final_is_charged_once_its_translation_begins_whatever_becomes_of_it() -> None:
+async def test_final_is_charged_from_its_first_text() -> None:
     quotas, engine = Quotas(), SteppedEngine(max_running=3)
     scheduler = usual(Scheduler, engine, max_waiting=100, lookahead=0, quotas=quotas)
     finals = [request(name, "x") for name in ("whole", "cut", "never")]
@@ -1458,10 +1295,10 @@ async def test_a_final_is_charged_once_its_translation_begins_whatever_becomes_o
 # ---------------------------------------------------------------- what fails
 
 
-def test_what_fails_gives_the_ticket_up_and_is_logged_without_the_text(caplog: pytest.LogCaptureFixture) -> None:
+def test_failure_is_logged_without_the_text(caplog: pytest.LogCaptureFixture) -> None:
     s = Situation()
     with pytest.raises(NotTakenIn):
-        s.attempt(broken).take(TokenEvent("geheim", 1))
+        s.attempt(broken).take_in(TokenEvent("geheim", 1))
     assert s.ticket.given_up is not None
     assert s.ticket.given_up.code == "internal"
     (record,) = caplog.records
@@ -1477,19 +1314,17 @@ class _Uncharged(Quotas):
 
 
 @pytest.mark.parametrize("where", ["charge", "death", "given up before"])
-def test_so_does_what_fails_elsewhere_and_the_first_reason_counts(where: str) -> None:
+def test_failures_elsewhere_give_the_ticket_up(where: str) -> None:
     s = Situation(quotas=_Uncharged() if where == "charge" else None)
     s.ticket.given_up = first = Cancelled("first") if where == "given up before" else None
     attempt = s.attempt(None if where == "charge" else broken)
     with pytest.raises(NotTakenIn):
-        attempt.died() if where == "death" else attempt.take(TokenEvent("Guten", 1))
+        attempt.engine_died() if where == "death" else attempt.take_in(TokenEvent("Guten", 1))
     assert s.ticket.given_up is first if first else s.ticket.given_up is not None
 
 
 @pytest.mark.parametrize("error", [RuntimeError, ValueError, EngineFailed, EngineUnavailable, EngineRestarting])
-async def test_what_breaks_in_who_is_told_is_not_the_engines_doing(
-    error: type[Exception], caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_reader_bug_is_not_the_engines(error: type[Exception], caplog: pytest.LogCaptureFixture) -> None:
     def breaks(_: str) -> None:
         raise error("a bug")
 
@@ -1506,13 +1341,12 @@ async def test_what_breaks_in_who_is_told_is_not_the_engines_doing(
     await engine.stop()
 
 
-async def test_what_breaks_in_who_is_told_that_the_engine_died_is_not_its_doing_either() -> None:
+async def test_reader_bug_on_death_is_not_the_engines() -> None:
     def breaks(text: str) -> None:
         if not text:
             raise EngineRestarting("a bug")
 
-    engine = SteppedEngine()
-    scheduler = usual(Scheduler, engine, max_waiting=10)
+    engine, scheduler = stepped()
     (ticket,) = scheduler.admit("m", [request("a")])
     task = asyncio.create_task(scheduler.collect(ticket, breaks))
     while not ticket.text:
@@ -1522,7 +1356,7 @@ async def test_what_breaks_in_who_is_told_that_the_engine_died_is_not_its_doing_
         await task
 
 
-async def test_what_breaks_in_the_moment_the_engine_dies_is_not_tried_again() -> None:
+async def test_reader_bug_at_engine_death_is_not_retried() -> None:
     """An engine that is dead by then tells of its own death instead of what it was told."""
 
     class Dying(SteppedEngine):
@@ -1552,7 +1386,7 @@ def ticket(serial: int) -> Ticket:
 
 
 @swiftly
-async def test_each_is_told_of_when_its_own_time_is_over() -> None:
+async def test_each_expires_at_its_own_time() -> None:
     told: list[tuple[int, float]] = []
     loop = asyncio.get_running_loop()
     begun_s = loop.time()
@@ -1586,3 +1420,73 @@ async def test_of_what_has_ended_nobody_is_told() -> None:
     assert (told, len(deadlines)) == ([], 1)
     await asyncio.sleep(4)
     assert told == [second]
+
+
+# ---------------------------------------------------------------- deltas
+
+
+class Clock:
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+async def test_first_text_is_shown_at_once() -> None:
+    clock, seen = Clock(), list[str]()
+    throttle = Throttle(seen.append, shown="", interval_s=5.0, clock=clock)
+    throttle.grow("Gu")
+    assert seen == ["Gu"]
+    clock.now_s += 5.0
+    throttle.grow("Guten")
+    assert seen == ["Gu", "ten"]
+
+
+async def test_held_text_is_shown_by_timer() -> None:
+    seen = list[str]()
+    throttle = Throttle(seen.append, shown="", interval_s=0.01, clock=asyncio.get_running_loop().time)
+    throttle.grow("Gu")
+    throttle.grow("Guten")
+    throttle.grow("Guten Tag")
+    assert seen == ["Gu"]
+    while len(seen) < 2:
+        await asyncio.sleep(0.001)
+    assert seen == ["Gu", "ten Tag"]
+
+
+async def test_nothing_is_shown_once_stopped() -> None:
+    seen = list[str]()
+    throttle = Throttle(seen.append, shown="", interval_s=0.001, clock=asyncio.get_running_loop().time)
+    throttle.grow("Gu")
+    throttle.grow("Guten")
+    throttle.stop()
+    await asyncio.sleep(0.01)
+    assert seen == ["Gu"]
+
+
+async def test_another_attempt_continues_what_was_shown() -> None:
+    seen = list[str]()
+    agrees = Throttle(seen.append, shown="Guten", interval_s=0.0, clock=Clock())
+    for text in ("G", "Guten", "Guten Tag"):
+        agrees.grow(text)
+    agrees.end()
+    assert seen == [" Tag"]
+    other = Throttle(seen.append, shown="Guten", interval_s=0.0, clock=Clock())
+    other.grow("Hallo zusammen")
+    other.end()
+    assert seen == [" Tag"]
+
+
+@given(st.lists(st.text(alphabet="ab ", min_size=1), max_size=12), st.sampled_from((0.0, 60.0)))
+def test_however_it_comes_all_of_it_is_shown_once(pieces: list[str], interval_s: float) -> None:
+    async def play() -> list[str]:
+        seen = list[str]()
+        throttle = Throttle(seen.append, shown="", interval_s=interval_s, clock=Clock())
+        text = ""
+        for piece in pieces:
+            text += piece
+            throttle.grow(text)
+        throttle.end()
+        return seen
+
+    assert "".join(asyncio.run(play())) == "".join(pieces)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import runpy
 
 import pytest
 from msgspec.structs import replace
+from prometheus_client import Histogram
 
-from gateway.domain.engine import TranslationRequest
-from gateway.domain.errors import Cancelled
+from gateway import metrics
+from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
+from gateway.domain.errors import Cancelled, DeadlineExceeded
 from gateway.domain.log import Timings
+from gateway.tracing.spans import begin
 from gateway.translation.scheduling import ticket as ticket_module
+from gateway.translation.scheduling.scheduler import Scheduler
 from gateway.translation.scheduling.ticket import (
     CATCHING_UP,
     FINAL,
@@ -20,6 +25,9 @@ from gateway.translation.scheduling.ticket import (
     Ticket,
     request_id,
 )
+from tests.tracing.recorder import recording
+from tests.translation.engines import SteppedEngine
+from tests.usual import usual
 
 
 def request(text: str, priority: int = FINAL) -> TranslationRequest:
@@ -36,7 +44,7 @@ def test_while_it_waits_a_newer_request_takes_its_place() -> None:
     assert ticket.request.text == "two"
 
 
-def test_a_request_of_another_pair_does_not_take_its_place() -> None:
+def test_request_of_another_pair_is_not_exchanged() -> None:
     ticket = admitted("one")
     assert not ticket.exchange(replace(request("two"), source="de"))
     assert ticket.request.text == "one"
@@ -50,7 +58,7 @@ def test_once_its_turn_has_come_it_is_not_exchanged(stage: Stage) -> None:
     assert ticket.request.text == "one"
 
 
-def test_what_was_given_up_is_not_exchanged_although_it_still_waits() -> None:
+def test_given_up_ticket_is_not_exchanged() -> None:
     ticket = admitted("one")
     ticket.given_up = Cancelled("The test says so.")
     assert not ticket.exchange(request("two"))
@@ -97,31 +105,108 @@ def test_a_stage_that_was_never_reached_took_no_time() -> None:
     assert ticket.timings() == Timings(queue_ms=0.0, first_token_ms=0.0, total_ms=1000.0)
 
 
-def test_no_two_requests_of_a_process_have_the_same_id() -> None:
+def test_request_ids_of_a_process_differ() -> None:
     ids = [request_id(kind) for kind in ("final", "partial") * 100]
     assert len({each.partition("-")[2] for each in ids}) == 200
     assert ids[0].startswith("final-")
 
 
-def test_requests_of_two_processes_that_share_an_engine_have_different_ids() -> None:
+def test_request_ids_of_two_processes_differ() -> None:
     # What a process does once, at its start; each of the two counts from 1.
     ids = [runpy.run_path(str(ticket_module.__file__))["request_id"]("final") for _ in range(2)]
     assert ids[0] != ids[1]
     assert [each.rpartition("-")[2] for each in ids] == ["1", "1"]
 
 
-def test_what_gave_no_text_before_its_lane_died_waits_for_that_lane() -> None:
+def test_text_without_token_waits_for_its_lane() -> None:
     ticket = admitted()
     ticket.lane = "a"
     ticket.crashed()
-    assert (ticket.crashes, ticket.kept_to, ticket.suspect) == (1, "a", False)
+    assert (ticket.crashes, ticket.bound_to, ticket.suspect) == (1, "a", False)
 
 
-def test_what_had_begun_to_give_text_may_go_on_elsewhere_until_it_is_a_suspect() -> None:
+def test_begun_text_may_move_until_suspect() -> None:
     ticket = admitted()
     ticket.lane, ticket.tokens = "a", 3
     ticket.crashed()
-    assert (ticket.crashes, ticket.kept_to, ticket.suspect) == (1, None, False)
+    assert (ticket.crashes, ticket.bound_to, ticket.suspect) == (1, None, False)
     ticket.lane = "b"
     ticket.crashed()
-    assert (ticket.crashes, ticket.kept_to, ticket.suspect) == (SUSPECT_CRASHES, "b", True)
+    assert (ticket.crashes, ticket.bound_to, ticket.suspect) == (SUSPECT_CRASHES, "b", True)
+
+
+LAST = TokenEvent("!", 1, finish=FinishReason.STOP)
+
+
+def ticket(*, final: bool = True, crashes: int = 0) -> Ticket:
+    """Admitted at 10 s, begun at 11, its first token at 12, all 5 of them at 16."""
+    request = TranslationRequest(id="r1", text="x", source="en", target="ja", final=final)
+    found = Ticket(1, "m", request, 10.0)
+    found.first_token_s = 12.0
+    found.tokens, found.crashes = 5, crashes
+    return found
+
+
+def total(histogram: Histogram) -> float:
+    return sum(
+        sample.value for family in histogram.collect() for sample in family.samples if sample.name.endswith("_sum")
+    )
+
+
+@pytest.mark.parametrize(
+    ("of", "queue_s", "first_token_s", "interval_s", "final_s", "partial_s"),
+    [
+        (ticket(), 1.0, 2.0, 1.0, 6.0, 0.0),
+        (ticket(crashes=1), 1.0, 2.0, 0.0, 6.0, 0.0),
+        (ticket(final=False), 0.0, 0.0, 0.0, 0.0, 6.0),
+    ],
+    ids=["final", "final after a crash", "partial"],
+)
+def test_each_time_is_counted_for_what_it_is_of(
+    of: Ticket, queue_s: float, first_token_s: float, interval_s: float, final_s: float, partial_s: float
+) -> None:
+    counted = (
+        metrics.QUEUE_S,
+        metrics.FIRST_TOKEN_S,
+        metrics.TOKEN_INTERVAL_S,
+        metrics.TRANSLATION_S,
+        metrics.PARTIAL_S,
+    )
+    before = [total(each) for each in counted]
+    of.begin_turn("", 11.0, lambda: None)
+    of.finish(LAST, 16.0)
+    more = [total(each) - earlier for each, earlier in zip(counted, before, strict=True)]
+    assert more == pytest.approx([queue_s, first_token_s, interval_s, final_s, partial_s])
+
+
+async def test_span_tells_of_turns_and_retry() -> None:
+    engine = SteppedEngine()
+    scheduler = usual(Scheduler, engine, max_waiting=10)
+    with recording() as spans:
+        parent = begin("utterance")
+        asked = TranslationRequest(id="r1", text="x", source="en", target="ja", traceparent=parent.traceparent)
+        (traced,) = scheduler.admit("m", [asked])
+        collecting = asyncio.create_task(scheduler.collect(traced))
+        while not engine.begun:
+            await asyncio.sleep(0)
+        engine.die()
+        while scheduler.running:
+            await asyncio.sleep(0)
+        engine.revive()
+        engine.let("r1")
+        scheduler.engine_changed()
+        await collecting
+        _, span = spans
+        assert (span.name, span.parent, span.is_over, span.code) == ("translate", parent.traceparent, True, "")
+        assert span.events == ["dispatched", "first token", "again", "dispatched"]
+        assert (span.fields["crashes"], span.fields["tokens"], span.fields["target"]) == (1, 2, "ja")
+
+
+async def test_a_span_of_what_is_given_up_says_why() -> None:
+    scheduler = usual(Scheduler, SteppedEngine(), max_waiting=10)
+    with recording() as spans:
+        parent = begin("utterance")
+        asked = TranslationRequest(id="r1", text="x", source="en", target="ja", traceparent=parent.traceparent)
+        (traced,) = scheduler.admit("m", [asked])
+        scheduler.give_up(traced, DeadlineExceeded("Too late."))
+        assert (spans[1].code, spans[1].is_over) == ("deadline_exceeded", True)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence, Set
+from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from gateway.domain.engine import (
     EngineCapacity,
@@ -20,12 +22,83 @@ from gateway.domain.engine import (
     EngineState,
     LaneHealth,
     OnEvent,
+    TranslationOptions,
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable, StartupError
+from gateway.domain.pairs import PairPattern, pairs_among
 from gateway.domain.ports import Engine
-from gateway.engines.pool.lane import Lane
+from gateway.engines.lifecycle import unavailable
 from gateway.exposition import merged
+
+
+class Watched(Engine, Protocol):
+    """An engine that says when its state is another: a supervisor, or what a worker has of its parent's engine."""
+
+    on_change: Callable[[EngineHealth], None]
+
+
+class Lane:
+    """Engine port over one engine, which it leaves as it is but for the pairs and options of its profile.
+
+    pairs: of what the model can translate, this is done here. devices: that it may use; None: all that there are,
+    empty: none of this machine.
+    """
+
+    def __init__(
+        self, name: str, engine: Watched, pairs: Sequence[PairPattern], devices: Set[str] | None = None
+    ) -> None:
+        self.name = name
+        self.engine = engine
+        self.devices = devices
+        self._pairs = pairs
+        self._profiles: tuple[EngineProfile, EngineProfile] | None = None
+
+    def shares_device(self, other: Lane) -> bool:
+        if self.devices is None or other.devices is None:
+            return bool(self.devices is other.devices or self.devices or other.devices)
+        return not self.devices.isdisjoint(other.devices)
+
+    async def start(self) -> None:
+        await self.engine.start()
+
+    async def stop(self) -> None:
+        await self.engine.stop()
+
+    def generate(self, request: TranslationRequest, on_event: OnEvent) -> Coroutine[Any, Any, None]:
+        # What only another lane's model takes was sent along for that one.
+        if request.options != TranslationOptions():
+            request = replace(request, options=_taken(request.options, self.profile().options))
+        return self.engine.generate(request, on_event)
+
+    def health(self) -> EngineHealth:
+        return self.engine.health()
+
+    @property
+    def ready(self) -> bool:
+        return self.engine.health().state is EngineState.READY
+
+    def capacity(self) -> EngineCapacity:
+        return self.engine.capacity()
+
+    def profile(self) -> EngineProfile:
+        whole = self.engine.profile()
+        if self._profiles is None or self._profiles[0] is not whole:
+            possible = (pair for pair in pairs_among(whole.languages, self._pairs) if whole.translates(*pair))
+            self._profiles = whole, replace(whole, pairs=frozenset(possible))
+        return self._profiles[1]
+
+    async def metrics(self, names: Sequence[str] = ()) -> bytes:
+        return await self.engine.metrics(names)
+
+
+def _taken(options: TranslationOptions, takes: frozenset[str]) -> TranslationOptions:
+    return TranslationOptions(
+        glossary=options.glossary if "glossary" in takes else (),
+        context=options.context if "context" in takes else (),
+        formality=options.formality if "formality" in takes else None,
+    )
+
 
 _log = logging.getLogger(__name__)
 
@@ -169,7 +242,7 @@ class Pool:
                 raise EngineRestarting(f"The engine {request.lane} is gone.", retry_after_ms=1_000)
             return lane
         if not self._began or self._stopped:
-            raise EngineUnavailable(f"The engine is not ready: {self.health().reason}", retry_after_ms=2_000)
+            raise unavailable(self.health())
         having = [lane for lane in self._lanes.values() if _has(lane, request)]
         if not having:
             raise EngineFailed(f"No engine translates {request.source} into {request.target}.")
@@ -213,7 +286,7 @@ class Pool:
         """What all lanes together can do, also those that are being started again."""
         if self._profile is None:
             if not self._began:
-                raise EngineUnavailable(f"The engine is not ready: {self.health().reason}", retry_after_ms=2_000)
+                raise unavailable(self.health())
             known = {
                 lane.name: profile for lane in self._lanes.values() if (profile := _profile(lane)) is not None
             }
@@ -259,7 +332,6 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _profile(lane: Lane) -> EngineProfile | None:
-    """None until it is known."""
     try:
         return lane.profile()
     except EngineUnavailable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.engines.vllm.devices import devices_of, spelled
+from gateway.engines.vllm.options import devices_of, spelled
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,19 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.engine import EngineHealth, EngineState, LaneHealth, TranslationRequest
+from gateway.domain.engine import (
+    EngineHealth,
+    EngineProfile,
+    EngineState,
+    LaneHealth,
+    OnEvent,
+    TranslationOptions,
+    TranslationRequest,
+)
 from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable, StartupError
 from gateway.domain.pairs import PairPattern
-from gateway.engines.pool import pool as pool_module
-from gateway.engines.pool.lane import Lane
-from gateway.engines.pool.pool import Pool
+from gateway.engines import pool as pool_module
+from gateway.engines.pool import Lane, Pool
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.supervisor import RestartPolicy, Supervisor
 from tests.generations import events_of
@@ -82,6 +89,11 @@ class Bench:
         self.engines[name][-1].fail("the test says so")
 
 
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
 def request(text: str = "hi", source: str = "en", target: str = "ja", lane: str = "") -> TranslationRequest:
     return TranslationRequest(id="r", text=text, source=source, target=target, lane=lane)
 
@@ -99,8 +111,7 @@ async def until(pool: Pool, *states: EngineState) -> None:
 # ---------------------------------------------------------------- what it can do
 
 
-async def test_it_can_do_what_its_lanes_can_do_together() -> None:
-    bench = Bench()
+async def test_it_can_do_what_its_lanes_can_do_together(bench: Bench) -> None:
     one = replace(FAST, languages=("en", "ja", "xx"), options=frozenset({"context"}), max_text_tokens=10)
     two = replace(FAST, languages=("de", "en"), options=frozenset({"glossary"}), max_running=3)
     async with bench.started(bench.lane("a", "en-ja", script=one), bench.lane("b", "*-de", script=two)) as pool:
@@ -114,8 +125,7 @@ async def test_it_can_do_what_its_lanes_can_do_together() -> None:
         assert pool.profile() is profile, "asked for each message, it is made once"
 
 
-async def test_a_text_runs_on_the_lane_of_its_slot() -> None:
-    bench = Bench()
+async def test_a_text_runs_on_the_lane_of_its_slot(bench: Bench) -> None:
     async with bench.started(bench.lane("a"), bench.lane("b")) as pool:
         for name in ("b", "a", "b"):
             generation = events_of(pool, request("LONG", lane=name))
@@ -129,8 +139,7 @@ async def test_a_text_runs_on_the_lane_of_its_slot() -> None:
             await translate(pool, request(lane="c"))
 
 
-async def test_without_a_slot_a_text_runs_where_its_pair_is_and_most_is_free() -> None:
-    bench = Bench()
+async def test_text_without_slot_runs_where_most_is_free(bench: Bench) -> None:
     async with bench.started(bench.lane("a", "en-ja"), bench.lane("b", "en-ja", "en-de")) as pool:
         first = events_of(pool, request("LONG"))
         second = events_of(pool, request("LONG", target="de"))
@@ -149,8 +158,7 @@ async def test_without_a_slot_a_text_runs_where_its_pair_is_and_most_is_free() -
 # ---------------------------------------------------------------- life
 
 
-async def test_it_is_ready_once_all_are_and_says_which_is_loading() -> None:
-    bench = Bench()
+async def test_pool_is_ready_once_all_lanes_are(bench: Bench) -> None:
 
     class Slow(SimulatedEngine):
         go = asyncio.Event()
@@ -220,8 +228,7 @@ async def test_lanes_of_one_device_start_one_after_another() -> None:
         assert began == ["begins", "ready"] * 3
 
 
-async def test_a_lane_that_cannot_start_is_named() -> None:
-    bench = Bench()
+async def test_a_lane_that_cannot_start_is_named(bench: Bench) -> None:
 
     class Unstartable(SimulatedEngine):
         async def start(self) -> None:
@@ -234,16 +241,14 @@ async def test_a_lane_that_cannot_start_is_named() -> None:
     await pool.stop()
 
 
-async def test_a_lane_of_no_use_is_refused() -> None:
-    bench = Bench()
+async def test_a_lane_of_no_use_is_refused(bench: Bench) -> None:
     pool = bench.pool(bench.lane("a", "ko-ja"))
     with pytest.raises(StartupError, match=r"^Engine a: its model translates none of its pairs\.$"):
         await pool.start()
     await pool.stop()
 
 
-async def test_a_lane_that_dies_ends_what_it_ran_and_the_others_go_on() -> None:
-    bench = Bench()
+async def test_dead_lane_ends_only_its_own_texts(bench: Bench) -> None:
     async with bench.started(bench.lane("a", again_s=60.0), bench.lane("b")) as pool:
         dying = events_of(pool, request("LONG", lane="a"))
         staying = events_of(pool, request("LONG", lane="b"))
@@ -263,8 +268,7 @@ async def test_a_lane_that_dies_ends_what_it_ran_and_the_others_go_on() -> None:
         await staying.aclose()
 
 
-async def test_it_is_restarting_while_all_are_and_ready_with_the_first_that_is_again() -> None:
-    bench = Bench()
+async def test_pool_is_ready_with_its_first_lane(bench: Bench) -> None:
     async with bench.started(bench.lane("a"), bench.lane("b", "en-de", again_s=60.0)) as pool:
         bench.kill("b")
         await until(pool, READY, RESTARTING)
@@ -275,8 +279,7 @@ async def test_it_is_restarting_while_all_are_and_ready_with_the_first_that_is_a
     assert bench.states == [READY, RESTARTING, READY, STOPPED]
 
 
-async def test_it_has_failed_once_all_have() -> None:
-    bench = Bench()
+async def test_it_has_failed_once_all_have(bench: Bench) -> None:
     async with bench.started(
         bench.lane("a", restarts=0, again_s=60.0), bench.lane("b", restarts=0, again_s=60.0)
     ) as pool:
@@ -298,8 +301,7 @@ def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_module, "_LOOK_S", 0.001)
 
 
-async def test_a_lane_that_comes_is_used_from_when_it_is_ready() -> None:
-    bench = Bench()
+async def test_added_lane_is_used_once_ready(bench: Bench) -> None:
     async with bench.started(bench.lane("a", "en-ja")) as pool:
         await pool.add([bench.lane("b", "en-de")])
         assert list(pool.lanes()) == ["a", "b"]
@@ -312,8 +314,7 @@ async def test_a_lane_that_comes_is_used_from_when_it_is_ready() -> None:
         await until(pool, READY, RESTARTING)
 
 
-async def test_a_lane_that_comes_is_seen_while_it_loads() -> None:
-    bench = Bench()
+async def test_a_lane_that_comes_is_seen_while_it_loads(bench: Bench) -> None:
     async with bench.started(bench.lane("a")) as pool:
         adding = asyncio.create_task(pool.add([bench.lane("b", script=replace(FAST, load_s=3_600))]))
         await until(pool, READY, STARTING)
@@ -325,8 +326,7 @@ async def test_a_lane_that_comes_is_seen_while_it_loads() -> None:
 
 
 @pytest.mark.usefixtures("_quickly")
-async def test_a_lane_that_cannot_be_added_leaves_nothing_behind() -> None:
-    bench = Bench()
+async def test_a_lane_that_cannot_be_added_leaves_nothing_behind(bench: Bench) -> None:
     async with bench.started(bench.lane("a")) as pool:
         with pytest.raises(StartupError, match="Engine b: its model translates none of its pairs"):
             await pool.add([bench.lane("c"), bench.lane("b", "ko-ja")])
@@ -335,8 +335,7 @@ async def test_a_lane_that_cannot_be_added_leaves_nothing_behind() -> None:
             assert bench.engines[name][-1].health().state is STOPPED
 
 
-async def test_lanes_neither_come_nor_go_while_the_first_ones_load() -> None:
-    bench = Bench()
+async def test_lanes_do_not_change_during_start(bench: Bench) -> None:
     pool = Pool([bench.lane("a"), bench.lane("b")])
     for attempt in (pool.add([bench.lane("c")]), pool.drain("b")):
         with pytest.raises(StartupError, match="still being loaded"):
@@ -345,8 +344,7 @@ async def test_lanes_neither_come_nor_go_while_the_first_ones_load() -> None:
 
 
 @pytest.mark.usefixtures("_quickly")
-async def test_a_lane_that_goes_ends_what_it_runs_and_gets_nothing_more() -> None:
-    bench = Bench()
+async def test_drained_lane_finishes_and_gets_nothing_more(bench: Bench) -> None:
     # Far slower than the looks whether it has ended.
     slow = replace(FAST, token_s=0.02)
     async with bench.started(bench.lane("a", "en-ja"), bench.lane("b", script=slow)) as pool:
@@ -366,8 +364,7 @@ async def test_a_lane_that_goes_ends_what_it_runs_and_gets_nothing_more() -> Non
 
 
 @pytest.mark.usefixtures("_quickly")
-async def test_a_lane_that_is_dead_goes_at_once() -> None:
-    bench = Bench()
+async def test_a_lane_that_is_dead_goes_at_once(bench: Bench) -> None:
     async with bench.started(bench.lane("a"), bench.lane("b", again_s=60.0)) as pool:
         bench.kill("b")
         await until(pool, READY, RESTARTING)
@@ -390,3 +387,75 @@ async def test_the_metrics_of_a_lane_have_its_name() -> None:
             'vllm:steps{engine="a"} 7',
             'vllm:steps{engine="b"} 7',
         ]
+
+
+# ---------------------------------------------------------------- one lane
+
+
+GLOSSARY = Script(first_token_s=0.0, token_s=0.0, languages=("en", "ja", "de"), options=frozenset({"glossary"}))
+
+
+class Recorded(SimulatedEngine):
+    """Remembers what it was asked."""
+
+    def __init__(self, script: Script) -> None:
+        super().__init__(script)
+        self.asked: list[TranslationRequest] = []
+
+    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
+        self.asked.append(request)
+        await super().generate(request, on_event)
+
+
+def lane(*pairs: str, engine: SimulatedEngine | None = None) -> Lane:
+    built = engine or SimulatedEngine(GLOSSARY)
+    return Lane("a", usual(Supervisor, lambda: built), [PairPattern.parse(pair) for pair in pairs or ("*",)])
+
+
+async def test_lane_translates_given_pairs_of_its_model() -> None:
+    a = lane("en-ja", "*-de", "fr-en")
+    with pytest.raises(EngineUnavailable):
+        a.profile()
+    await a.start()
+    profile = a.profile()
+    assert profile.pairs == frozenset({("en", "ja"), ("en", "de"), ("ja", "de")})
+    assert profile.languages == ("en", "ja", "de")
+    assert a.profile() is profile, "asked for each message, it is made once"
+    await a.stop()
+
+
+class OnlyIntoGerman(SimulatedEngine):
+    def profile(self) -> EngineProfile:
+        return replace(super().profile(), pairs=frozenset({("en", "de"), ("ja", "de")}))
+
+
+async def test_it_translates_nothing_that_its_model_cannot() -> None:
+    a = lane("en-*", engine=OnlyIntoGerman(GLOSSARY))
+    await a.start()
+    assert a.profile().pairs == frozenset({("en", "de")})
+    await a.stop()
+
+
+async def test_it_is_its_engine_otherwise() -> None:
+    a = lane()
+    assert not a.ready
+    await a.start()
+    assert (a.ready, a.health().state, a.capacity().max_running) == (True, EngineState.READY, 16)
+    assert await a.metrics() == b""
+    await a.stop()
+    assert a.health().state is EngineState.STOPPED
+
+
+async def test_options_for_other_models_are_left_out() -> None:
+    engine = Recorded(GLOSSARY)
+    a = lane(engine=engine)
+    await a.start()
+    options = TranslationOptions(glossary=(("a", "b"),), context=("before",), formality="formal")
+    for asked in (options, TranslationOptions()):
+        request = TranslationRequest(id="r", text="hi", source="en", target="ja", options=asked)
+        assert [event.text async for event in events_of(a, request)] == ["[ja]", " hi"]
+    assert [request.options for request in engine.asked] == [
+        TranslationOptions(glossary=(("a", "b"),)),
+        TranslationOptions(),
+    ]
+    await a.stop()

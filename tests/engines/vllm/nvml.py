@@ -9,7 +9,7 @@ import pynvml
 import pytest
 from msgspec import Struct
 
-from gateway.engines import gpu
+from gateway.engines.vllm import hardware
 
 
 class Device(Struct):
@@ -48,5 +48,5 @@ def installed(monkeypatch: pytest.MonkeyPatch, *devices: Device) -> None:
     }
     for name, answer in library.items():
         monkeypatch.setattr(pynvml, f"nvml{name}", answer)
-    monkeypatch.setattr(gpu, "_answers", lambda: True)
+    monkeypatch.setattr(hardware, "_answers", lambda: True)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
