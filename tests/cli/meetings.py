@@ -71,8 +71,7 @@ def failed(message: str, utterance: str = "1", *, by: str = ANA, lang: str = "ja
 
 async def taking_everything(peer: Peer) -> None:
     """A gateway that accepts whatever is said, until the end."""
-    await peer.expect(SessionStart)
-    await peer.say(started())
+    await peer.start(started())
     while isinstance(message := await peer.receive(), UtteranceFinal):
         await peer.say(UtteranceAccepted(message.id, message.rev, next(OFFSETS)))
     assert isinstance(message, SessionEnd), message

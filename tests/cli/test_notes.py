@@ -38,8 +38,7 @@ async def test_an_engine_that_dies_is_waited_for_as_long() -> None:
             await peer.say(refused("engine_unavailable", "Restarting.", two.id, retry_after_ms=1))
         one, two = await peer.take(), await peer.take()
         await peer.say(translated(one, "ja", one.text), translated(two, "ja", two.text))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     ran = await run_against(script, "translate", "--to", "ja", stdin="a\nb\n")
     assert ran == (0, "ja\ta\nja\tb\n", "gateway: The gateway's engine is not ready yet; waiting for it.\n")
@@ -50,8 +49,7 @@ async def test_an_engine_that_stays_dead() -> None:
         await peer.start()
         utterance = await peer.expect(UtteranceFinal)
         await peer.say(refused("engine_unavailable", "The engine died.", utterance.id, retry_after_ms=1))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     ran = await run_against(script, "translate", "hi", "--to", "ja", "--wait", "0")
     assert ran == (3, "", "gateway: The engine died.\n")

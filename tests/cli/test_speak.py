@@ -124,8 +124,7 @@ async def test_a_line_too_long_to_be_sent_is_refused(capsys: pytest.CaptureFixtu
 
 async def test_a_refused_line_is_named_and_harms_no_other() -> None:
     async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
+        await peer.start(started())
         first, second = await peer.expect(UtteranceFinal), await peer.expect(UtteranceFinal)
         # One that is refused for the moment is the client's business, which sends it again.
         await peer.say(Error("overloaded", "Full.", retryable=True, retry_after_ms=1, utterance=second.id))
@@ -133,8 +132,7 @@ async def test_a_refused_line_is_named_and_harms_no_other() -> None:
         again = await peer.expect(UtteranceFinal)
         assert again.id == second.id
         await peer.say(UtteranceAccepted(again.id, again.rev, 1))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     ran = await run_against(script, "speak", "--meeting", "m", stdin="\nlong\nshort\n")
     assert ran == (3, "", "gateway: line 2: Too long.\n✓ short\ngateway: 2 said, 1 accepted, 1 refused.\n")
@@ -155,16 +153,14 @@ def test_the_pace_of_a_speech(flags: list[str], pace: float | None) -> None:
 
 async def test_lines_typed_on_a_terminal_are_said_word_by_word() -> None:
     async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
+        await peer.start(started())
         for id in ("1", "2"):
             texts = [(await peer.expect(UtterancePartial)).text for _ in range(2)]
             utterance = await peer.expect(UtteranceFinal)
             assert (*texts, utterance.text) == ("Good", "Good morning,", "Good morning, all.")
             assert (utterance.id, utterance.rev) == (id, 3)
             await peer.say(UtteranceAccepted(utterance.id, utterance.rev, 1))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     argv = ("speak", "--meeting", "m", "--words-per-minute", "6000", "--url")
     async with scripted_gateway(script) as url, on_a_terminal(*argv, url) as terminal:
@@ -182,8 +178,7 @@ async def test_lines_are_said_word_by_word() -> None:
     received: list[UtterancePartial | UtteranceFinal] = []
 
     async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
+        await peer.start(started())
         while not isinstance(message := await peer.receive(), SessionEnd):
             assert isinstance(message, UtterancePartial | UtteranceFinal)
             received.append(message)
@@ -210,8 +205,7 @@ async def test_lines_are_said_word_by_word() -> None:
 
 async def test_a_lost_connection_is_told_and_nothing_said_is_lost() -> None:
     async def first(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
+        await peer.start(started())
         await peer.expect(UtteranceFinal)
 
     async def second(peer: Peer) -> None:
@@ -221,8 +215,7 @@ async def test_a_lost_connection_is_told_and_nothing_said_is_lost() -> None:
         utterance = await peer.expect(UtteranceFinal)
         assert (utterance.id, utterance.text) == ("1", "Hello.")
         await peer.say(UtteranceAccepted(utterance.id, utterance.rev, 1))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     async with scripted_gateway(losing(first, second)) as url:
         ran = await run("speak", "--meeting", "m", "--url", url, stdin="Hello.\n")
@@ -238,8 +231,7 @@ async def test_a_lost_connection_is_told_and_nothing_said_is_lost() -> None:
 
 async def test_a_gateway_that_ends_the_session() -> None:
     async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
+        await peer.start(started())
         await peer.expect(UtteranceFinal)
         await peer.leave(1000)
 
@@ -266,8 +258,7 @@ async def test_ctrl_c_ends_a_speech_at_once(answers: bool, status: int, summary:
     reached = asyncio.Event()
 
     async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
+        await peer.start(started())
         utterance = await peer.expect(UtteranceFinal)
         if answers:
             await peer.say(UtteranceAccepted(utterance.id, utterance.rev, 1))
@@ -287,8 +278,7 @@ async def test_ctrl_c_ends_a_speech_at_once(answers: bool, status: int, summary:
 
 async def test_speaking_on_a_terminal() -> None:
     async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
+        await peer.start(started())
         first = await peer.expect(UtteranceFinal)
         assert first.text == "Good morning."
         await peer.say(UtteranceAccepted(first.id, first.rev, 1))
@@ -297,8 +287,7 @@ async def test_speaking_on_a_terminal() -> None:
         await peer.say(Error("limit_exceeded", "Too\x1b[2J long.", utterance=second.id))
         await typing.wait()
         await peer.say(SessionDraining(1_000))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     typing = asyncio.Event()
     async with (

@@ -226,8 +226,7 @@ async def test_a_renewed_file_is_used_to_refresh_and_to_come_back(token_file: Pa
         start = await peer.start()
         assert start.resume is not None
         await peer.say(translated(UtteranceFinal("1", 1, "hi"), "ja", "はい"))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     ran = await run_against(script, "translate", "hi", "--to", "ja", "--token-file", str(token_file))
     assert ran == (
@@ -241,15 +240,13 @@ async def test_a_renewed_file_is_used_to_refresh_and_to_come_back(token_file: Pa
 @pytest.mark.parametrize(("argv", "stdin"), [SESSIONS[0], SESSIONS[3]], ids=["translate", "speak"])
 async def test_a_refused_refresh_is_a_note_and_the_work_goes_on(argv: Sequence[str], stdin: str) -> None:
     async def script(peer: Peer) -> None:
-        start = await peer.expect(SessionStart)
-        await peer.say(started())
+        start = await peer.start(started())
         final = await peer.expect(UtteranceFinal)
         await peer.say(TokenExpiring(60_000))
         await peer.expect(SessionRefresh)
         await peer.say(UNAUTHENTICATED, accepted(final))
         await peer.say(*(translated(final, lang, "OK") for lang in start.reads))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     ran = await run_against(script, *argv, stdin=stdin, GATEWAY_TOKEN=SECRET)
     assert ran.status == 0
@@ -271,8 +268,7 @@ async def test_a_chat_goes_on_after_a_refused_refresh() -> None:
 
 async def test_a_revoked_token_ends_a_reader() -> None:
     async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
+        await peer.start(started())
         await peer.expect(Ping)
         await peer.leave(4503, refused("token_revoked", "The token was revoked."))
 

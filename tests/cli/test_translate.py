@@ -113,8 +113,7 @@ async def test_json_is_the_gateways_own_messages() -> None:
         await peer.say(failed(utterance, "de", "The engine failed."))
         utterance = await peer.expect(UtteranceFinal)
         await peer.say(refused("limit_exceeded", "Too long.", utterance.id))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     ran = await run_against(script, "translate", "--to", "ja,de", "--json", stdin="yes\nno\n")
     assert ran.status == 3
@@ -161,8 +160,7 @@ async def test_notes_of_a_translation(
         await peer.start()
         await peer.take()
         await peer.say(*answers)
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     async with scripted_gateway(script) as url:
         assert await run("translate", "yes", "--to", "ja", *flags, "--url", url) == ran
@@ -176,8 +174,7 @@ async def test_a_refused_text_harms_no_other() -> None:
         await peer.start()
         first, second = await peer.expect(UtteranceFinal), await peer.take()
         await peer.say(translated(second, "ja", "OK"), refused("limit_exceeded", "Too long.", first.id))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     ran = await run_against(script, "translate", "--to", "ja", stdin="long\nshort\n")
     assert ran == (3, "ja\tOK\n", "gateway: line 1: Too long.\n")
@@ -192,8 +189,7 @@ async def test_an_error_about_the_session_is_told() -> None:
     async def translate_everything_from_here(peer: Peer) -> None:
         utterance = await peer.take()
         await peer.say(translated(utterance, "ja", "OK"))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     ran = await run_against(script, "translate", "yes", "--to", "ja")
     assert ran == (3, "ja\tOK\n", "gateway: Something is odd.\n")
@@ -292,8 +288,7 @@ async def test_a_gateway_that_comes_back_finishes_what_it_began(recovered: bool)
             utterance = await peer.take()
             again.append(utterance.id)
             await peer.say(translated(utterance, "ja", utterance.id))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     ran = await run_against(script, "translate", "--to", "ja", stdin="a\nb\nc\nd\n")
     lost = "gateway: The gateway closed the session: The gateway restarts; reconnect. Trying to reach it again.\n"
@@ -411,8 +406,7 @@ async def test_translations_grow_in_place() -> None:
         await peer.say(delta(utterance, "de", "Morgen"))
         await shown_more.wait()
         await peer.say(translated(utterance, "de", "Guten Morgen!"), translated(utterance, "ja", "おはよう"))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     async with (
         scripted_gateway(script) as url,
@@ -432,8 +426,7 @@ async def test_a_refusal_on_a_terminal_is_a_sentence() -> None:
         await peer.start()
         utterance = await peer.expect(UtteranceFinal)
         await peer.say(refused("limit_exceeded", "Too long.", utterance.id))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     async with (
         scripted_gateway(script) as url,

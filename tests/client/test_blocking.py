@@ -12,7 +12,7 @@ import pytest
 from gateway.client import ClientSession, NotAuthorized, Reconnected, Reconnecting, SessionRefused
 from gateway.client import connect as connect_async
 from gateway.client.blocking import BlockingSession, connect
-from gateway.protocol.messages import SessionEnd, TranslationFinal, UtteranceAccepted
+from gateway.protocol.messages import TranslationFinal, UtteranceAccepted
 from tests.scripted_gateway import Peer, refused, scripted_gateway, translated
 
 
@@ -30,8 +30,7 @@ async def test_what_is_said_comes_back_and_the_iteration_ends() -> None:
         start = await peer.start()
         assert (start.speaks, start.reads, start.glossary) == ("en", ["ja"], {"ja": {"launch": "発売"}})
         await peer.say(translated(await peer.take(), "ja", "[ja] Hello."))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     async with scripted_gateway(play) as url:
 
@@ -83,8 +82,7 @@ async def test_a_lost_connection_is_resumed_and_another_thread_may_speak() -> No
             return
         assert start.resume is not None
         await peer.take()
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     async with scripted_gateway(play) as url:
 
@@ -134,8 +132,7 @@ async def test_a_function_for_tokens_may_wait() -> None:
         assert peer.connection.request is not None
         given.append(peer.connection.request.headers.get("Authorization"))
         await peer.start()
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     asked: list[str] = []
 

@@ -41,6 +41,19 @@ def sent(queue: Outgoing, now_s: float = 0.0) -> list[str]:
     return names
 
 
+def keeping(*messages: UtteranceFinal | SessionUpdate) -> Outgoing:
+    queue = outgoing()
+    for message in messages:
+        queue.keep(message)
+    return queue
+
+
+def sending(*messages: UtteranceFinal | SessionUpdate) -> Outgoing:
+    queue = keeping(*messages)
+    sent(queue)
+    return queue
+
+
 def refusal(id: str | None, retry_after_ms: int | None = None, code: str = "overloaded", field: str = "") -> Error:
     return Error(code, "No.", retry_after_ms is not None, retry_after_ms, id, field or None)
 
@@ -49,9 +62,7 @@ def refusal(id: str | None, retry_after_ms: int | None = None, code: str = "over
 
 
 def test_so_many_are_under_way_at_once() -> None:
-    queue = outgoing()
-    for number in range(5):
-        queue.keep(final(number))
+    queue = keeping(*map(final, range(5)))
     assert sent(queue) == ["0", "1", "2"]
     assert queue.due_s() is None
     queue.accepted("1")
@@ -60,9 +71,7 @@ def test_so_many_are_under_way_at_once() -> None:
 
 
 def test_what_is_refused_for_the_moment_goes_before_what_is_newer() -> None:
-    queue = outgoing()
-    for number in range(4):
-        queue.keep(final(number))
+    queue = keeping(*map(final, range(4)))
     assert sent(queue) == ["0", "1", "2"]
     queue.refused(refusal("0", 500), 10.0)
     queue.refused(refusal("2", 100), 10.0)
@@ -73,27 +82,20 @@ def test_what_is_refused_for_the_moment_goes_before_what_is_newer() -> None:
 
 
 def test_without_a_time_to_wait_there_is_one() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
-    sent(queue)
+    queue = sending(final(0))
     queue.refused(Error("overloaded", "Full.", True, None, "0"), 1.0)
     assert queue.due_s() == 1.5
 
 
 def test_what_is_refused_for_good_is_forgotten() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
-    sent(queue)
+    queue = sending(final(0))
     queue.refused(refusal("0", code="limit_exceeded", field="text"), 0.0)
     assert queue.finals == ()
     assert queue.next_revision("0") == 1
 
 
 def test_an_error_about_nothing_of_ours_changes_nothing() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
-    queue.keep(SessionUpdate(speaks="de"))
-    sent(queue)
+    queue = sending(final(0), SessionUpdate(speaks="de"))
     for error in (
         refusal("7"),
         refusal(None, code="unsupported_option", field="glossary"),
@@ -111,9 +113,7 @@ def test_an_error_about_nothing_of_ours_changes_nothing() -> None:
 
 @pytest.mark.parametrize("code", ["invalid_message", "message_too_large"])
 def test_a_refusal_without_a_name_blocks_nothing(code: str) -> None:
-    queue = outgoing()
-    for number in range(3):
-        queue.keep(final(number))
+    queue = keeping(*map(final, range(3)))
     assert sent(queue) == ["0", "1", "2"]
     unnamed = refusal(None, code=code)
     assert queue.refused(unnamed, 0.0) == unnamed
@@ -150,9 +150,7 @@ def test_the_same_partial_is_news_once(happens: Callable[[Outgoing], object]) ->
 
 
 def test_a_gateway_that_leaves_gets_no_more_finals() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
-    queue.keep(final(1))
+    queue = keeping(final(0), final(1))
     assert sent(queue) == ["0", "1"]
     queue.refused(refusal("0", 0, code="draining"), 0.0)
     queue.draining()
@@ -163,10 +161,7 @@ def test_a_gateway_that_leaves_gets_no_more_finals() -> None:
 
 
 def test_updates_are_sent_where_they_were_made_and_hold_once_taken() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
-    queue.keep(SessionUpdate(reads=["fr"], context="Sales."))
-    queue.keep(final(1))
+    queue = keeping(final(0), SessionUpdate(reads=["fr"], context="Sales."), final(1))
     assert sent(queue) == ["0", "SessionUpdate", "1"]
     assert queue.start == SessionStart(reads=["ja"], speaks="en")
     queue.accepted("0")
@@ -179,10 +174,7 @@ def test_updates_are_sent_where_they_were_made_and_hold_once_taken() -> None:
 
 
 def test_a_refused_update_does_not_hold() -> None:
-    queue = outgoing()
-    queue.keep(SessionUpdate(reads=["xx"]))
-    queue.keep(SessionUpdate(speaks="de"))
-    sent(queue)
+    queue = sending(SessionUpdate(reads=["xx"]), SessionUpdate(speaks="de"))
     queue.refused(refusal(None, code="unsupported_language", field="reads[0]"), 0.0)
     queue.updated()
     assert queue.start == SessionStart(reads=["ja"], speaks="de")
@@ -192,18 +184,14 @@ def test_every_option_of_an_update_holds_once_taken() -> None:
     update = SessionUpdate(["fr"], "de", "final", {"fr": {"Haus": "maison"}}, "Sales.", "formal", True)
     names = SessionUpdate.__struct_fields__
     assert None not in [getattr(update, name) for name in names]
-    queue = outgoing()
-    queue.keep(update)
-    sent(queue)
+    queue = sending(update)
     queue.updated()
     assert [getattr(queue.start, name) for name in names] == [getattr(update, name) for name in names]
 
 
 @pytest.mark.parametrize("field", ["reads[0]", "speaks", "stability", "glossary.fr", "context", "formality"])
 def test_an_error_about_an_option_refuses_the_update(field: str) -> None:
-    queue = outgoing()
-    queue.keep(SessionUpdate(stability="final"))
-    sent(queue)
+    queue = sending(SessionUpdate(stability="final"))
     queue.refused(refusal(None, code="invalid_message", field=field), 0.0)
     queue.updated()
     assert queue.start.stability == "live"
@@ -211,17 +199,14 @@ def test_an_error_about_an_option_refuses_the_update(field: str) -> None:
 
 
 def test_an_update_that_came_too_fast_is_sent_again() -> None:
-    queue = outgoing()
-    queue.keep(SessionUpdate(speaks="de"))
-    sent(queue)
+    queue = sending(SessionUpdate(speaks="de"))
     queue.refused(refusal(None, 20, code="rate_limited"), 1.0)
     assert queue.due_s() == 1.02
     assert sent(queue, 1.02) == ["SessionUpdate"]
 
 
 def test_the_end_comes_last() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
+    queue = keeping(final(0))
     queue.end()
     assert sent(queue) == ["0"]
     assert queue.due_s() is None
@@ -248,8 +233,7 @@ def test_an_end_that_came_too_fast_is_sent_again_and_other_errors_do_not_repeat_
 
 
 def test_what_may_not_have_been_sent_is_sent_again() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
+    queue = keeping(final(0))
     queue.put_back(cast(Entry, queue.take(0.0)))
     assert sent(queue) == ["0"]
     queue.accepted("0")
@@ -283,8 +267,7 @@ def test_it_is_bounded() -> None:
 
 
 def test_the_same_is_recognised_at_another_revision() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
+    queue = keeping(final(0))
     assert queue.keeps(UtteranceFinal("0", 4, "Yes."))
     assert not queue.keeps(final(0, "No."))
     assert not queue.keeps(UtteranceFinal("0", 1, "Yes.", lang="de"))

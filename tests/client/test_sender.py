@@ -8,23 +8,20 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.client import (
-    Reconnected,
     Reconnecting,
     SessionClosed,
 )
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Ping,
-    SessionEnd,
     UtteranceCancel,
     UtteranceFinal,
 )
-from tests.client.reading import connect_at_once, everything, kinds, until
+from tests.client.reading import everything, kinds, session_of, until
 from tests.scripted_gateway import (
     STARTED,
     Peer,
     accepted,
-    scripted_gateway,
 )
 
 
@@ -38,10 +35,9 @@ async def test_a_final_said_while_there_is_no_connection_arrives_once() -> None:
             return
         received.append(await peer.take())
         received.append(await peer.take())
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
+    async with session_of(script) as session:
         assert kinds(await until(session, Reconnecting)) == ["Reconnecting"]
         ids = [await session.final("One"), await session.final("Two", start_ms=1, end_ms=2)]
         await session.partial("dropped")
@@ -54,29 +50,6 @@ async def test_a_final_said_while_there_is_no_connection_arrives_once() -> None:
     assert received == [UtteranceFinal(ids[0], 1, "One"), UtteranceFinal(ids[1], 1, "Two", None, 1, 2)]
 
 
-async def test_what_was_said_before_goes_before_what_is_said_after() -> None:
-    received: list[str] = []
-
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        if peer.visit == 1:
-            await peer.expect(UtteranceFinal)
-            peer.drop()
-            return
-        for _ in range(3):
-            received.append((await peer.take()).text)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        await session.final("sent")
-        await until(session, Reconnecting)
-        await session.final("kept")
-        await until(session, Reconnected)
-        await session.final("new")  # before anything else of this session is sent again
-        await everything(session)
-    assert received == ["sent", "kept", "new"]
-
-
 async def test_final_of_another_task_wakes_the_reader() -> None:
     """The reader waits for nothing when the final comes whose turn is later."""
 
@@ -87,7 +60,7 @@ async def test_final_of_another_task_wakes_the_reader() -> None:
         assert [final.text for final in finals] == ["0", "1", "2", "3"]
         await peer.leave(1000, *map(accepted, finals))
 
-    async with scripted_gateway(script) as url, connect_at_once(url) as session, asyncio.TaskGroup() as tasks:
+    async with session_of(script) as session, asyncio.TaskGroup() as tasks:
         reading = tasks.create_task(everything(session))
         await asyncio.sleep(0)
         for number in range(4):
@@ -102,11 +75,7 @@ async def test_full_queue_makes_final_wait() -> None:
             await peer.take()
         await peer.leave(1000)
 
-    async with (
-        scripted_gateway(script) as url,
-        connect_at_once(url, max_unacknowledged=2) as session,
-        asyncio.TaskGroup() as tasks,
-    ):
+    async with session_of(script, max_unacknowledged=2) as session, asyncio.TaskGroup() as tasks:
         await session.final("one")
         await session.final("two")
         third = tasks.create_task(session.final("three"))
@@ -122,11 +91,7 @@ async def test_waiting_final_learns_of_the_end() -> None:
         await peer.expect(UtteranceFinal)
         await peer.leave(4510)
 
-    async with (
-        scripted_gateway(script) as url,
-        connect_at_once(url, max_unacknowledged=1) as session,
-        asyncio.TaskGroup() as tasks,
-    ):
+    async with session_of(script, max_unacknowledged=1) as session, asyncio.TaskGroup() as tasks:
         await session.final("one")
 
         async def say_more() -> None:
@@ -146,7 +111,7 @@ async def test_a_cancelled_utterance() -> None:
         assert await peer.receive() == Ping()
         peer.drop()
 
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
+    async with session_of(script) as session:
         await session.final("one", "sent")
         await session.final("two", "kept")
         await session.cancel("sent")
@@ -167,7 +132,7 @@ async def test_a_cancelled_caller_takes_nothing_back() -> None:
         texts.append((await peer.take()).text)
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
+    async with session_of(script) as session:
         connection = session._sender.connection
         assert connection is not None
         send, stuck = connection.send, asyncio.Event()
