@@ -6,18 +6,14 @@ Must not know: how flags are spelled (`cli.flags`), the server's code.
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
-from collections.abc import Coroutine
 from contextlib import AsyncExitStack, suppress
-from threading import Thread
-from typing import Any, Self, TypeVar
 
 from gateway.cli.jobs import Job, SessionOptions, open_session
 from gateway.cli.notes import LAST_WORDS, EngineWait, announce, note, said_of
 from gateway.cli.terminal.drawing import LiveLines, can_redraw, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
+from gateway.client.blocking import LoopThread
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import Unauthenticated
 from gateway.domain.languages import language_name, normalise
@@ -31,8 +27,6 @@ Type a sentence to see it translated.
   /help             this list
   /quit             leave (so does Ctrl-D)"""
 
-_T = TypeVar("_T")
-
 
 def chat(options: SessionOptions) -> int:
     """Read sentences from stdin until it ends. Returns the exit status. Raises `ClientError`."""
@@ -40,10 +34,10 @@ def chat(options: SessionOptions) -> int:
     with suppress(ImportError):
         # Importing it gives `input` line editing and history.
         import readline  # noqa: F401
-    with _LoopThread() as run:
+    with LoopThread() as loop:
         conversation = _Conversation(options)
         try:
-            run(conversation.open())
+            loop.run(conversation.open())
             if interactive:
                 print(f"{conversation.direction}. Type a sentence; /help lists the commands.")
             while True:
@@ -56,9 +50,9 @@ def chat(options: SessionOptions) -> int:
                 if line in ("/quit", "/exit"):
                     return 0
                 if line:
-                    run(conversation.take(line))
+                    loop.run(conversation.take(line))
         finally:
-            run(conversation.close())
+            loop.run(conversation.close())
 
 
 class _Conversation:
@@ -167,31 +161,3 @@ class _Conversation:
                     print(f"{lang}\t{printable(final.text)}", flush=True)
                 case TranslationFailed() as failed:
                     note(f"{lang}: {failed.message}")
-
-
-class _LoopThread:
-    """An event loop in its own thread. It keeps the connection alive while the main thread waits for input."""
-
-    def __enter__(self) -> Self:
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._run, daemon=True)
-        self._thread.start()
-        return self
-
-    def _run(self) -> None:
-        # Ctrl-C must reach the main thread: only there does it interrupt the wait for input.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        self._loop.run_forever()
-
-    def __call__(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()

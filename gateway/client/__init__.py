@@ -9,7 +9,6 @@ docs/client.md explains the client with examples.
     tokens        where tokens come from, and when a new one is due
     connection    one WebSocket: address, opening, frames, close
     outgoing      finals and updates until they are answered (pure)
-    sender        sends on the connection in use, at the gateway's rate
     received      position in the log, duplicates (pure)
     reconnecting  when to reconnect (pure)
     session       a session over any number of connections

@@ -239,3 +239,18 @@ def _note(now: _Open, times: Times, voice: object) -> None:
     now.times = Times(now.times.start_ms if now.kept else times.start_ms, times.end_ms)
     if isinstance(voice, bool):
         now.voice = now.voice is True or voice
+
+
+class Form:
+    """What the forms of results have in common."""
+
+    def __init__(self, utterances: Utterances) -> None:
+        self._utterances = utterances
+
+    def restarted(self, begin_ms: int | None = None) -> None:
+        """See `Utterances.restarted`."""
+        self._utterances.restarted(begin_ms)
+
+    def rest(self) -> list[Said]:
+        """See `Utterances.rest`."""
+        return self._utterances.rest()
