@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from gateway.protocol.messages import (
     Error,
+    ServerMessage,
     SessionEnd,
     UtteranceFinal,
 )
@@ -95,6 +96,18 @@ def leaving(code: int, *last_words: Error, translates: int) -> Callable[[Peer], 
             utterance = await peer.take()
             await peer.say(translated(utterance, "ja", utterance.text))
         await peer.leave(code, *last_words)
+
+    return script
+
+
+def answering(*answers: ServerMessage) -> Callable[[Peer], Awaitable[None]]:
+    """A gateway that accepts one text, and answers it with these."""
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.take()
+        await peer.say(*answers)
+        await peer.end()
 
     return script
 

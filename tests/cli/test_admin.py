@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from pathlib import Path
 
 import pytest
@@ -91,10 +90,3 @@ async def test_unknown_key_is_refused(
         monkeypatch.setenv("GATEWAY_ADMIN_KEY", "ga_of_nobody")
         assert await admin("meetings", "--url", str(client.base_url)) == 3
     assert "needs an operator's key" in capsys.readouterr().err
-
-
-def test_nothing_answers(operator: Operator, capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        assert main(["admin", "meetings", "--url", f"http://127.0.0.1:{free.getsockname()[1]}"]) == 1
-    assert "No gateway answers at" in capsys.readouterr().err

@@ -39,12 +39,6 @@ async def test_the_only_engine_is_the_default_and_says_why_it_is_not_ready(
         assert capsys.readouterr().out == "default\tstarting\tthe simulated engine is loading\n"
 
 
-async def test_nothing_answers(capsys: pytest.CaptureFixture[str], closed_port: int) -> None:
-    url = f"http://127.0.0.1:{closed_port}"
-    assert await engines(url) == 1
-    assert capsys.readouterr().err.startswith(f"gateway: No gateway answers at {url}")
-
-
 async def test_something_else_answers(capsys: pytest.CaptureFixture[str]) -> None:
     async def say_something(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi")

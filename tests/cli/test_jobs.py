@@ -6,7 +6,6 @@ import re
 
 from gateway.cli import jobs
 from gateway.protocol.messages import (
-    SessionEnd,
     SessionUpdate,
     SessionUpdated,
     UtteranceFinal,
@@ -36,18 +35,6 @@ async def test_without_to_every_other_language_is_read() -> None:
 
     ran = await run_against(script, "translate", "Haus", "--from", "de", "--glossary", "Haus=house")
     assert ran == (0, "en\tEN\nja\tJA\nfr\tFR\n", "gateway: The model m takes no context; it is left out.\n")
-
-
-async def test_an_option_that_the_model_does_not_take_is_only_a_note() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        utterance = await peer.take()
-        await peer.say(refused("unsupported_option", "The model m takes no context; it is left out."))
-        await peer.say(translated(utterance, "ja", "OK"))
-        await peer.end()
-
-    ran = await run_against(script, "translate", "hi", "--to", "ja", "--context", "A game.")
-    assert ran == (0, "ja\tOK\n", "gateway: The model m takes no context; it is left out.\n")
 
 
 async def test_a_refused_glossary_ends_the_command() -> None:

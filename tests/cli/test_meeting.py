@@ -13,22 +13,14 @@ from gateway.protocol.messages import (
     SessionStart,
 )
 from tests.cli.commands import on_a_terminal, run, run_against
-from tests.cli.meetings import command, interrupted, silent, started
+from tests.cli.meetings import command, interrupted, started
 from tests.gateways import running
-from tests.scripted_gateway import Peer, scripted_gateway
+from tests.scripted_gateway import Peer
 
 # ---------------------------------------------------------------- usage
 
 
-@pytest.mark.parametrize("argv", [["speak"], ["read", "ja"]])
-async def test_no_gateway_is_one_sentence(argv: list[str]) -> None:
-    async with scripted_gateway(silent) as url:
-        pass  # and now nobody listens there
-    ran = await run(*argv, "--meeting", "standup", "--url", url)
-    address = url.replace("http:", "ws:")
-    assert ran == (1, "", f"gateway: No gateway answers at {address}: start one with `gateway serve`.\n")
-
-
+@pytest.mark.parametrize("code", ["unsupported_language", "forbidden"])
 @pytest.mark.parametrize(
     "argv",
     [
@@ -37,19 +29,18 @@ async def test_no_gateway_is_one_sentence(argv: list[str]) -> None:
         ["translate", "hi", "--to", "xx"],
     ],
 )
-async def test_an_unknown_language_is_one_sentence(argv: list[str]) -> None:
+async def test_a_refused_start_is_one_sentence(argv: list[str], code: str) -> None:
     async def script(peer: Peer) -> None:
         await peer.expect(SessionStart)
-        await peer.say(
-            Error("unsupported_language", "The model does not know the language 'xx'; it knows en, ja.")
-        )
-        await peer.connection.wait_closed()
+        await peer.leave(4501, Error(code, "Not 'xx'."))
 
-    ran = await run_against(script, *argv)
-    assert ran == (3, "", "gateway: The model does not know the language 'xx'; it knows en, ja.\n")
+    assert await run_against(script, *argv, GATEWAY_TOKEN="a") == (3, "", "gateway: Not 'xx'.\n")
 
 
-@pytest.mark.parametrize("argv", [["speak"], ["read", "ja"]])
+@pytest.mark.parametrize(
+    "argv",
+    [["speak", "--meeting", "standup"], ["read", "ja", "--meeting", "standup"], ["translate", "hi", "--to", "ja"]],
+)
 async def test_an_engine_that_loads_is_waited_for(argv: list[str]) -> None:
     async def script(peer: Peer) -> None:
         await peer.expect(SessionStart)
@@ -58,7 +49,7 @@ async def test_an_engine_that_loads_is_waited_for(argv: list[str]) -> None:
         await peer.say(Error("invalid_value", "No."))
         await peer.connection.wait_closed()
 
-    ran = await run_against(script, *argv, "--meeting", "standup")
+    ran = await run_against(script, *argv)
     assert ran == (3, "", "gateway: The gateway's engine is not ready yet; waiting for it.\ngateway: No.\n")
 
 

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from gateway.cli import jobs
 from gateway.protocol.messages import (
-    SessionEnd,
     SessionStart,
     UtteranceFinal,
 )
-from tests.cli.commands import echo, run, run_against
+from tests.cli.commands import run, run_against
 from tests.scripted_gateway import (
     Peer,
     refused,
     scripted_gateway,
     translated,
 )
-
-
-async def test_an_engine_that_loads_is_waited_for() -> None:
-    async def script(peer: Peer) -> None:
-        for _ in range(2):
-            await peer.expect(SessionStart)
-            await peer.say(refused("engine_unavailable", "Loading.", retry_after_ms=1))
-        await echo(peer)
-
-    ran = await run_against(script, "translate", "hi", "--to", "ja")
-    assert ran == (0, "ja\tja: hi\n", "gateway: The gateway's engine is not ready yet; waiting for it.\n")
 
 
 async def test_an_engine_that_dies_is_waited_for_as_long() -> None:

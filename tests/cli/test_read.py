@@ -39,7 +39,6 @@ from tests.cli.meetings import (
     failed,
     final,
     interrupted,
-    losing,
     started,
 )
 from tests.scripted_gateway import Peer, scripted_gateway
@@ -340,18 +339,19 @@ async def test_captions_as_json() -> None:
 )
 @pytest.mark.parametrize("flags", [[], ["--json"]])
 async def test_a_reader_comes_back(recovered: bool, sentence: str, flags: list[str]) -> None:
-    async def first(peer: Peer) -> None:
-        await joined(peer, stability="live" if flags else "final")
-        await peer.say(final("一"))
-        await seen.wait()
-
-    async def second(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started(recovered=recovered), final("二", "2"))
-        await peer.connection.wait_closed()
+    async def script(peer: Peer) -> None:
+        if peer.visit == 1:
+            await joined(peer, stability="live" if flags else "final")
+            await peer.say(final("一"))
+            await seen.wait()
+            peer.drop()
+        else:
+            await peer.start(started(recovered=recovered))
+            await peer.say(final("二", "2"))
+            await peer.connection.wait_closed()
 
     seen = asyncio.Event()
-    async with scripted_gateway(losing(first, second)) as url, command(*READ, url, *flags) as process:
+    async with scripted_gateway(script) as url, command(*READ, url, *flags) as process:
         assert process.stdout is not None
         while "一" not in (await process.stdout.readline()).decode():
             pass
@@ -367,14 +367,15 @@ async def test_a_reader_comes_back(recovered: bool, sentence: str, flags: list[s
     ]
 
 
-async def test_a_gateway_that_sends_a_reader_away() -> None:
+@pytest.mark.parametrize(("close", "code"), [(4510, "session_replaced"), (4503, "token_revoked")])
+async def test_a_gateway_that_sends_a_reader_away(close: int, code: str) -> None:
     async def script(peer: Peer) -> None:
         await joined(peer, stability="final")
-        await peer.leave(4510, Error("session_replaced", "Another connection took over."))
+        await peer.leave(close, Error(code, "It is over."))
 
     async with scripted_gateway(script) as url:
         ran = await run(*READ, url)
-    assert ran == (1, "", "gateway: The gateway closed the session: Another connection took over.\n")
+    assert ran == (1, "", "gateway: The gateway closed the session: It is over.\n")
 
 
 @pytest.mark.parametrize("stability", get_args(Stability))

@@ -12,7 +12,6 @@ from gateway.cli.speak import Speech, growing
 from gateway.client import ClientSession
 from gateway.protocol.messages import (
     Error,
-    Resume,
     SessionDraining,
     SessionEnd,
     SessionStart,
@@ -21,7 +20,7 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 from tests.cli.commands import on_a_terminal, run, run_against
-from tests.cli.meetings import caption, command, interrupted, lines, losing, started, taking_everything
+from tests.cli.meetings import caption, command, interrupted, lines, started, taking_everything
 from tests.scripted_gateway import Peer, scripted_gateway
 
 
@@ -151,29 +150,6 @@ def test_the_pace_of_a_speech(flags: list[str], pace: float | None) -> None:
     assert parser().parse_args(["speak", "--meeting", "m", *flags]).words_per_minute == pace
 
 
-async def test_lines_typed_on_a_terminal_are_said_word_by_word() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start(started())
-        for id in ("1", "2"):
-            texts = [(await peer.expect(UtterancePartial)).text for _ in range(2)]
-            utterance = await peer.expect(UtteranceFinal)
-            assert (*texts, utterance.text) == ("Good", "Good morning,", "Good morning, all.")
-            assert (utterance.id, utterance.rev) == (id, 3)
-            await peer.say(UtteranceAccepted(utterance.id, utterance.rev, 1))
-        await peer.end()
-
-    argv = ("speak", "--meeting", "m", "--words-per-minute", "6000", "--url")
-    async with scripted_gateway(script) as url, on_a_terminal(*argv, url) as terminal:
-        await terminal.until("en> ")
-        terminal.type("Good morning, all.\n")
-        await terminal.until("en ✓> ")
-        terminal.type("Good morning, all.\n")
-        await terminal.until("en ✓> ")
-        terminal.type("\x04")
-        assert await terminal.rest() == "\r\ngateway: 2 said, 2 accepted, 0 refused.\r\n"
-        assert await terminal.process.wait() == 0
-
-
 async def test_lines_are_said_word_by_word() -> None:
     received: list[UtterancePartial | UtteranceFinal] = []
 
@@ -201,32 +177,6 @@ async def test_lines_are_said_word_by_word() -> None:
     assert len({start for start, _ in times[:3]}) == 1
     assert times[2][1] - times[2][0] >= 29
     assert times[3][0] >= times[2][1]
-
-
-async def test_a_lost_connection_is_told_and_nothing_said_is_lost() -> None:
-    async def first(peer: Peer) -> None:
-        await peer.start(started())
-        await peer.expect(UtteranceFinal)
-
-    async def second(peer: Peer) -> None:
-        start = await peer.expect(SessionStart)
-        assert start.resume == Resume("secret", "e1", 0)
-        await peer.say(started(recovered=True))
-        utterance = await peer.expect(UtteranceFinal)
-        assert (utterance.id, utterance.text) == ("1", "Hello.")
-        await peer.say(UtteranceAccepted(utterance.id, utterance.rev, 1))
-        await peer.end()
-
-    async with scripted_gateway(losing(first, second)) as url:
-        ran = await run("speak", "--meeting", "m", "--url", url, stdin="Hello.\n")
-    assert ran.status == 0
-    address = url.replace("http:", "ws:")
-    assert ran.err.splitlines() == [
-        f"gateway: The connection to the gateway at {address} was lost. Trying again.",
-        "gateway: The connection is back.",
-        "✓ Hello.",
-        "gateway: 1 said, 1 accepted, 0 refused.",
-    ]
 
 
 async def test_a_gateway_that_ends_the_session() -> None:

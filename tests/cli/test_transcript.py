@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.main import main
-from tests.cli.meetings import silent
-from tests.scripted_gateway import scripted_gateway
 
 SECRET = "eyJhbGciOi.J9.secret"
 
@@ -166,10 +164,3 @@ def test_a_token_is_not_sent_to_where_a_redirect_leads(
     answers += [(200, "text/plain", b"Ana: a\n"), (302, f"{url}/elsewhere", b"")]
     assert transcript(url, "--transcript", "txt") == 0
     assert asked == ["/v1/meetings/standup/transcript.txt Bearer t1", "/elsewhere"]
-
-
-async def test_no_gateway_for_a_transcript(capsys: pytest.CaptureFixture[str]) -> None:
-    async with scripted_gateway(silent) as url:
-        pass
-    assert transcript(url, "--transcript", "json", "ja") == 1
-    assert capsys.readouterr().err == f"gateway: No gateway answers at {url}: start one with `gateway serve`.\n"

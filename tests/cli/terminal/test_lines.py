@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gateway.cli import translate
-from gateway.protocol.messages import SessionEnd
 from tests.cli.commands import run_against
 from tests.scripted_gateway import Peer, translated
 
