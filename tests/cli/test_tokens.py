@@ -48,6 +48,10 @@ def bearer(peer: Peer) -> str | None:
     return peer.connection.request.headers.get("Authorization")
 
 
+def renew(path: Path, token: str) -> None:
+    path.write_text(token)
+
+
 class Terminal(io.BytesIO):
     def isatty(self) -> bool:
         return True
@@ -196,10 +200,10 @@ async def test_a_renewed_file_is_used_to_refresh_and_to_come_back(token_file: Pa
         if peer.visit == 1:
             await peer.start()
             await peer.take()
-            token_file.write_text("t2")
+            renew(token_file, "t2")
             await peer.say(TokenExpiring(60_000))
             assert await peer.expect(SessionRefresh) == SessionRefresh("t2")
-            token_file.write_text("t3")
+            renew(token_file, "t3")
             await peer.leave(4401, refused("token_expired", "The session's time is over."))
             return
         assert bearer(peer) == "Bearer t3"
