@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from starlette.applications import Starlette
 
 from gateway.app import Gateway
-from gateway.config import LaneSettings, Settings
+from gateway.config import LaneSettings
 from gateway.domain.engine import EngineHealth
 from gateway.domain.errors import InvalidValue, StartupError
 from gateway.keys import operators_of
@@ -21,24 +21,17 @@ from gateway.runtime import log_from, log_level
 from gateway.server import page
 from gateway.server.administration import meetings, processes, webhooks
 from gateway.server.administration.bodies import Worker
-from gateway.server.administration.operators import Operators
 from gateway.server.http import admin
 from gateway.server.http.readiness import Whole
 
 _log = logging.getLogger(__name__)
 
 
-def operators(settings: Settings) -> Operators | None:
-    """Who may use the administration; None where there is none. Raises `StartupError`."""
-    keys = operators_of(settings)
-    return None if keys is None else Operators(keys.operator)
-
-
 def admin_app(gateway: Gateway) -> Starlette:
     """What is served at the admin address. Raises `StartupError` if the operators' keys cannot be used."""
     settings = gateway.settings
     more = []
-    if (allowed := operators(settings)) is not None:
+    if (allowed := operators_of(settings)) is not None:
         more += meetings.routes(allowed, gateway.log, gateway.session_store, gateway.sessions.revoke)
         more += processes.routes(allowed, _OneProcess(gateway))
         more += webhooks.routes(allowed, lambda: settings.webhooks, gateway.store.webhooks, gateway.webhooks.ping)

@@ -129,7 +129,7 @@ def _reload(args: argparse.Namespace) -> int:
 
 
 def _engines(args: argparse.Namespace) -> int:
-    from gateway.cli.engines import print_engines
+    from gateway.cli.over_http import print_engines
 
     return _explaining(args, None, lambda: print_engines(DEFAULT_URL if args.url is None else args.url))
 
@@ -139,7 +139,7 @@ def _admin(args: argparse.Namespace) -> int:
     if not fewest <= len(args.names) <= most:
         _misused(args, f"give {args.action} {shown}" if shown else f"{args.action} takes no NAME")
 
-    from gateway.cli.admin import administer
+    from gateway.cli.over_http import administer
     from gateway.cli.tokens import token_now, token_of
     from gateway.client import TokenUnavailable
 
@@ -150,8 +150,8 @@ def _admin(args: argparse.Namespace) -> int:
     if key is None:
         _misused(args, "give an operator's key: set GATEWAY_ADMIN_KEY or --key-file")
     args.url = args.url or os.environ.get("GATEWAY_ADMIN_URL") or DEFAULT_ADMIN_URL
-    work = partial(administer, args.action, args.names, tenant=args.tenant, as_json=args.json)
-    return _explaining(args, None, lambda: work(url=args.url, key=key))
+    work = partial(administer, url=args.url, key=key, tenant=args.tenant, as_json=args.json)
+    return _explaining(args, None, lambda: work(args.action, args.names))
 
 
 def _starting(args: argparse.Namespace, work: Callable[[], int]) -> int:
@@ -231,9 +231,9 @@ def _read(args: argparse.Namespace) -> int:
         _misused(args, "give a language to read, such as ja")
     options = _meeting_options(args, stdin_is_free=True)
 
+    from gateway.cli.over_http import print_transcript
     from gateway.cli.read import read
     from gateway.cli.terminal.interrupts import run
-    from gateway.cli.transcript import print_transcript
 
     if args.transcript is not None:
         return _explaining(args, options, lambda: print_transcript(options, langs, args.transcript))
@@ -289,11 +289,11 @@ def _conformance(args: argparse.Namespace) -> int:
     if not args.driver and not args.list and not args.json:
         _misused(args, "give the program that drives the client, after --")
 
-    from gateway.conformance import command
+    from gateway.conformance.play import list_transcripts, run_conformance
 
     if args.list or args.json:
-        return command.list_transcripts(as_json=args.json)
-    return command.run_conformance(args.driver, args.only, wait_s=args.wait)
+        return list_transcripts(as_json=args.json)
+    return run_conformance(args.driver, args.only, wait_s=args.wait)
 
 
 def _version(_args: argparse.Namespace) -> int:

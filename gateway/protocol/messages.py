@@ -13,44 +13,9 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct
 
-from gateway.domain.log import Timings
+from gateway.domain.log import Timings as Timings
 from gateway.protocol import fields
 from gateway.protocol.limits import Limits
-
-__all__ = [
-    "Caption",
-    "ClientMessage",
-    "Error",
-    "LanguagesChanged",
-    "Participant",
-    "ParticipantJoined",
-    "ParticipantLeft",
-    "ParticipantUpdated",
-    "Ping",
-    "Pong",
-    "Resume",
-    "ServerMessage",
-    "SessionDraining",
-    "SessionEnd",
-    "SessionRefresh",
-    "SessionRefreshed",
-    "SessionStart",
-    "SessionStarted",
-    "SessionUpdate",
-    "SessionUpdated",
-    "Timings",
-    "TokenExpiring",
-    "TranslationDelta",
-    "TranslationFailed",
-    "TranslationFinal",
-    "UtteranceAccepted",
-    "UtteranceCancel",
-    "UtteranceCancelled",
-    "UtteranceFinal",
-    "UtterancePartial",
-    "client_messages",
-    "server_messages",
-]
 
 # ---------------------------------------------------------------- client → gateway
 
@@ -307,31 +272,16 @@ class TranslationFailed(ServerStruct, frozen=True, tag="translation.failed"):
     offset: fields.Position
 
 
-class ParticipantJoined(ServerStruct, frozen=True, tag="participant.joined"):
+class ParticipantJoined(ServerStruct, Participant, frozen=True, tag="participant.joined"):
     """Somebody joined the meeting."""
 
-    participant: fields.Who
-    name: fields.TheirName
-    speaks: fields.TheySpeak
-    reads: fields.TheyRead
 
-
-class ParticipantUpdated(ServerStruct, frozen=True, tag="participant.updated"):
+class ParticipantUpdated(ServerStruct, Participant, frozen=True, tag="participant.updated"):
     """Somebody changed the languages that they speak or read."""
 
-    participant: fields.Who
-    name: fields.TheirName
-    speaks: fields.TheySpeak
-    reads: fields.TheyRead
 
-
-class ParticipantLeft(ServerStruct, frozen=True, tag="participant.left"):
+class ParticipantLeft(ServerStruct, Participant, frozen=True, tag="participant.left"):
     """Somebody left the meeting, or lost their connection and did not come back in time."""
-
-    participant: fields.Who
-    name: fields.TheirName
-    speaks: fields.TheySpeak
-    reads: fields.TheyRead
 
 
 class TokenExpiring(ServerStruct, frozen=True, tag="token.expiring"):
