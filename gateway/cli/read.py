@@ -11,7 +11,7 @@ import sys
 import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Protocol, TextIO
+from typing import TextIO
 
 import msgspec
 from msgspec import Struct
@@ -56,8 +56,13 @@ async def read(
 
     originals: whether to show what is said as well, in every spoken language.
     """
-    view = _view(options.meeting, langs, originals=originals, as_json=as_json)
-    if isinstance(view, _Lines):
+    view: _JsonLines | _Screen | _Lines
+    if as_json:
+        view = _JsonLines()
+    elif can_redraw(sys.stdout, 3):
+        view = _Screen(sys.stdout, options.meeting, langs, originals=originals)
+    else:
+        view = _Lines()
         stability = "final"  # unfinished translations would not be shown, so the engine must not make them
     async with join_meeting(options, reads=langs, stability=stability, originals=originals) as session:
         with Interruptible() as ctrl_c:
@@ -67,28 +72,11 @@ async def read(
                 async for event in session:
                     view.show(event)
             finally:
-                view.leave()
+                if isinstance(view, _Screen):
+                    view.leave()
     if ctrl_c.interrupted:
         return 0
     raise SessionClosed(session.url, CloseCode.NORMAL, None)
-
-
-class _View(Protocol):
-    """Shows the meeting."""
-
-    def show(self, event: SessionEvent) -> None:
-        """Show what the event changes."""
-
-    def leave(self) -> None:
-        """Finish the output: nothing more is shown."""
-
-
-def _view(meeting: str, langs: Sequence[str], *, originals: bool, as_json: bool) -> _View:
-    if as_json:
-        return _JsonLines()
-    if can_redraw(sys.stdout, 3):
-        return _Screen(sys.stdout, meeting, langs, originals=originals)
-    return _Lines()
 
 
 # ---------------------------------------------------------------- on a terminal
@@ -332,9 +320,6 @@ class _Lines:
         if (sentence := session_note(event)) is not None:
             note(sentence)
 
-    def leave(self) -> None:
-        pass
-
 
 class _JsonLines:
     """The gateway's messages, one a line. `session.started` is printed without its secret."""
@@ -349,6 +334,3 @@ class _JsonLines:
             case SessionStarted():
                 message = msgspec.structs.replace(message, session="")
         print(escaped(msgspec.json.encode(message).decode()), flush=True)
-
-    def leave(self) -> None:
-        pass
