@@ -98,7 +98,7 @@ def lanes_without(lanes: Sequence[LaneSettings], name: str) -> tuple[LaneSetting
 
 
 def check_others(lanes: Sequence[LaneSettings], name: str) -> None:
-    """Raises `InvalidValue`, for whoever asks that one be drained, where no other is left."""
+    """Raises `InvalidValue`, for the client, where no other lane is left."""
     try:
         lanes_without(lanes, name)
     except StartupError as error:

@@ -14,7 +14,7 @@ from gateway.server.guard.hosts import is_loopback
 
 
 def keys_of(settings: Settings) -> Keys | None:
-    """None where nobody needs a token. Raises `StartupError` where everybody would be let in unasked."""
+    """None where tokens are not needed. Raises `StartupError` where everybody would be let in unasked."""
     auth = settings.auth
     if auth.keys_file is None and auth.jwks_url is None:
         if not is_loopback(settings.host) and not auth.insecure_open:

@@ -10,7 +10,7 @@ import sys
 from contextlib import AsyncExitStack, suppress
 
 from gateway.cli.jobs import Job, SessionOptions, open_session
-from gateway.cli.notes import LAST_WORDS, EngineWait, announce, note, said_of
+from gateway.cli.notes import LAST_WORDS, EngineWait, note, note_reconnection, sentence_about
 from gateway.cli.terminal.drawing import LiveLines, can_redraw, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
 from gateway.client.blocking import LoopThread
@@ -50,7 +50,7 @@ def chat(options: SessionOptions) -> int:
                 if line in ("/quit", "/exit"):
                     return 0
                 if line:
-                    loop.run(conversation.take(line))
+                    loop.run(conversation.carry_out(line))
         finally:
             loop.run(conversation.close())
 
@@ -80,7 +80,7 @@ class _Conversation:
     async def close(self) -> None:
         await self._stack.aclose()
 
-    async def take(self, line: str) -> None:
+    async def carry_out(self, line: str) -> None:
         """Carry out a command, or translate a sentence."""
         session = self._session
         assert session is not None  # noqa: S101 -- opened before the first line is read
@@ -109,14 +109,14 @@ class _Conversation:
         with suppress(ClientError):  # reading the session raises the reason
             await session.update(reads=reads, speaks=source)
         async for message in session:
-            announce(message)
+            note_reconnection(message)
             match message:
                 case SessionUpdated():
                     self.source, self._wanted, self._targets = source, wanted, tuple(message.reads)
                     print(self.direction)
                     return
                 case Error(code=Unauthenticated.code):
-                    note(said_of(message))
+                    note(sentence_about(message))
                 case Error() if message.code not in LAST_WORDS and not message.retryable:
                     note(message.message)
                     return
@@ -134,16 +134,16 @@ class _Conversation:
             note(job.refusal.message)
             return
         async for message in session:
-            announce(message)
+            note_reconnection(message)
             match message:
                 case Reconnected():
                     await job.reconnected(session)
                 case Error(utterance=job.id):
                     await job.refused(session, message)
                 case Error() if message.code not in LAST_WORDS:
-                    note(said_of(message))
+                    note(sentence_about(message))
                 case _:
-                    job.take(message)
+                    job.note_message(message)
             if job.done:
                 break
             if lines is not None:

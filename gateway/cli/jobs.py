@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 
 from msgspec import Struct
 
-from gateway.cli.notes import EngineWait, announce, note, said_of
+from gateway.cli.notes import EngineWait, note, note_reconnection, sentence_about
 from gateway.cli.tokens import Token
 from gateway.client import ClientError, ClientSession, SessionClosed, SessionEvent, SessionRefused, connect
 from gateway.domain.close_codes import CloseCode
@@ -82,7 +82,7 @@ class Job:
         """The text so far in each language, in the order of the languages."""
         return list(self._shown.values())
 
-    def take(self, message: SessionEvent) -> None:
+    def note_message(self, message: SessionEvent) -> None:
         """Note what a message says about this text; other messages change nothing."""
         match message:
             case TranslationDelta(lang=lang) if message.utterance == self.id and lang in self._shown:
@@ -109,7 +109,7 @@ class Job:
             return  # sent again after the restart
         wait_s = (_RETRY_MS if error.retry_after_ms is None else error.retry_after_ms) / 1000
         if error.code in (EngineUnavailable.code, EngineRestarting.code):
-            hopeful = self._engine_wait.lasts(wait_s)
+            hopeful = self._engine_wait.allows(wait_s)
         else:
             self._refusals += 1
             hopeful = error.retryable and self._refusals < _ATTEMPTS
@@ -160,7 +160,7 @@ async def open_session(
         token=options.token,
         ready_timeout_s=options.wait_s,
         give_up_s=options.wait_s,
-        on_waiting=engine_wait.begins,
+        on_waiting=engine_wait.note_answer,
     ) as session:
         if not targets:
             targets = await _read_everything(session, options)
@@ -173,14 +173,14 @@ async def _read_everything(session: ClientSession, options: SessionOptions) -> t
     targets = tuple(others[: session.started.limits.languages])
     await session.update(reads=targets, glossary=_glossary(options.glossary, targets))
     async for message in session:
-        announce(message)
+        note_reconnection(message)
         match message:
             case SessionUpdated():
                 break
             case Error(code=UnsupportedOption.code):
                 note(message.message)
             case Error(code=Unauthenticated.code):
-                note(said_of(message))
+                note(sentence_about(message))
             case Error() if not message.retryable:
                 raise SessionRefused(message)
     else:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from msgspec import UNSET, Struct
 
-from gateway.cli.notes import LAST_WORDS, EngineWait, said_of
+from gateway.cli.notes import LAST_WORDS, EngineWait, sentence_about
 from gateway.cli.tokens import Token
 from gateway.client import ClientSession, Reconnected, Reconnecting, SessionEvent, connect
 from gateway.domain.errors import SessionIdle, SessionReplaced
@@ -57,7 +57,7 @@ async def join_meeting(
         ready_timeout_s=options.wait_s,
         reconnect=options.wait_s > 0,
         give_up_s=options.wait_s,
-        on_waiting=EngineWait(options.wait_s).begins,
+        on_waiting=EngineWait(options.wait_s).note_answer,
     ) as session:
         yield session
 
@@ -76,7 +76,7 @@ def session_note(event: SessionEvent) -> str | None:
         case SessionDraining():
             return "The gateway is restarting; the meeting goes on in a moment."
         case Error(utterance=None) if event.code not in _LAST_WORDS:
-            return said_of(event)
+            return sentence_about(event)
     return None
 
 

@@ -37,7 +37,7 @@ class EngineWait:
         self._wait_s = wait_s
         self._until_s: float | None = None
 
-    def lasts(self, more_s: float) -> bool:
+    def allows(self, more_s: float) -> bool:
         """Whether to wait `more_s` more seconds. Prints a note the first time."""
         now_s = asyncio.get_running_loop().time()
         if self._until_s is None:
@@ -46,12 +46,12 @@ class EngineWait:
                 note("The gateway's engine is not ready yet; waiting for it.")
         return now_s + more_s <= self._until_s
 
-    def begins(self, error: Error) -> None:
+    def note_answer(self, error: Error) -> None:
         """Note that `session.start` has to wait; the client itself does the waiting."""
-        self.lasts((error.retry_after_ms or 0) / 1000)
+        self.allows((error.retry_after_ms or 0) / 1000)
 
 
-def announce(event: SessionEvent) -> None:
+def note_reconnection(event: SessionEvent) -> None:
     """Print a note when the connection is lost, and when it is back; once each, not for every attempt."""
     match event:
         case Reconnecting(attempt=1):
@@ -60,7 +60,7 @@ def announce(event: SessionEvent) -> None:
             note("The gateway is back; continuing.")
 
 
-def said_of(error: Error) -> str:
+def sentence_about(error: Error) -> str:
     """What to tell people about an error in a session."""
     # Only a session that had a token can be told this: it sent a new one.
     return TOKEN_REFUSED if error.code == Unauthenticated.code else error.message

@@ -122,7 +122,7 @@ class Board:
         self._began = 0
         self._moves = 0
 
-    def take(self, event: SessionEvent) -> list[Row]:
+    def apply_event(self, event: SessionEvent) -> list[Row]:
         """Note an event. Returns the rows that it finishes."""
         match event:
             case SessionStarted():
@@ -262,7 +262,7 @@ class _Screen:
         self._drawn_s = 0.0
 
     def show(self, event: SessionEvent) -> None:
-        rows = self._board.take(event)
+        rows = self._board.apply_event(event)
         match event:
             case SessionStarted():
                 rows = [_notice(self._heading), *map(_notice, _others(event))]

@@ -60,7 +60,7 @@ async def speak_until_the_end(session: ClientSession, speech: Speech, saying: Co
             async with asyncio.TaskGroup() as tasks:
                 task = tasks.create_task(saying)
                 async for event in session:
-                    speech.take(event)
+                    speech.note_event(event)
                 task.cancel()
     except ExceptionGroup as failures:
         # The first error is the cause, and the caller can explain it.
@@ -133,7 +133,7 @@ class Speech:
         with suppress(SessionClosed):  # the reading task finds out why
             await self._session.end()
 
-    def take(self, event: SessionEvent) -> None:
+    def note_event(self, event: SessionEvent) -> None:
         """Note the answers to lines, and print notes about the session."""
         match event:
             case UtteranceAccepted(id=id) if id in self._open:

@@ -117,7 +117,7 @@ async def connect(
         whose tentative end may change. `stable`: only text that is never taken back. `final`: nothing.
     originals: whether captions come in every language that is spoken, not only those in `reads`.
     glossary: target language → source term → target term.
-    record: whether the meeting is recorded, if nobody has begun it yet; False: nothing is kept of what is said. In
+    record: whether the meeting is recorded, if this session begins it; False: nothing is kept of what is said. In
         a meeting that is otherwise, `SessionRefused` is raised. None: as it is; `started.record` is False then.
     token: for a gateway that needs one: a string, or a function that returns one or an awaitable of one. The
         function is called at every attempt to connect and when the session needs a new token. See "Tokens" in

@@ -157,7 +157,7 @@ class ClientSession:
                 with suppress(TimeoutError):
                     async with asyncio.timeout_at(min(dues_s, default=None)) as self._alarm:
                         message = await connection.receive()
-                    if (taken := self._take(message)) is not None:
+                    if (taken := self._apply_message(message)) is not None:
                         return taken
             except ConnectionClosed as closed:
                 self._lost(closed)
@@ -170,11 +170,11 @@ class ClientSession:
             raise StopAsyncIteration
         self._check_open()
 
-    def _take(self, message: ServerMessage) -> ServerMessage | None:
+    def _apply_message(self, message: ServerMessage) -> ServerMessage | None:
         """Apply a message to the state. Returns it; None for a publication that was received before."""
         # Only the error right before a close is its reason.
         self._last_error = message if isinstance(message, Error) else None
-        self._refreshing.take(message, _now_s())
+        self._refreshing.note_message(message, _now_s())
         match message:
             case UtteranceAccepted(id=id):
                 self._outgoing.accepted(id)
@@ -192,7 +192,7 @@ class ClientSession:
         return message
 
     async def _refresh(self) -> None:
-        """Ask for a new token and send it. Without one the session goes on until its time is over.
+        """Ask for a new token and send it. Without one the session lasts until its time is over.
 
         If this is cancelled, the next call of `__anext__` asks again.
         """
@@ -216,7 +216,7 @@ class ClientSession:
     def _lost(self, closed: ConnectionClosed) -> None:
         """The connection was lost: end the session, or begin an outage."""
         self._connection = None
-        self._outgoing.lost()
+        self._outgoing.connection_lost()
         self._refreshing.stop()
         now_s = _now_s()
         loss = SessionClosed(self.url, close_code(closed), self._last_error)
@@ -244,7 +244,7 @@ class ClientSession:
                 try:
                     until_s = max(outage.until_s, _now_s() + _LAST_ATTEMPT_S)
                     async with asyncio.timeout_at(until_s) as self._alarm:
-                        start = self._received.going_on(self._outgoing.start)
+                        start = self._received.start_to_resume(self._outgoing.start)
                         found = await reopen(self._endpoint, start, outage)
                     if found is not None:
                         return self._resumed(*found, outage)
@@ -267,7 +267,7 @@ class ClientSession:
         """The session was resumed, or a new one was started in its place."""
         self._connection = connection
         if started.recovered is not True:
-            self._outgoing.begin_again()
+            self._outgoing.start_over()
         self._outgoing.window = started.limits.utterances_in_flight
         self._opened_s = _now_s()
         self._attempts = outage.attempts
@@ -332,7 +332,7 @@ class ClientSession:
         self._check_size(partial)
         if self._connection is not None and not self._outgoing.is_news(partial):
             return id
-        self._outgoing.revised(id, rev)
+        self._outgoing.note_revision(id, rev)
         await self._send_now(partial)
         return id
 
@@ -344,11 +344,11 @@ class ClientSession:
         """
         id = whole_characters(id)
         is_away = self._connection is None
-        withdrawn, shown = self._outgoing.withdraw(id, unanswered=is_away), self._outgoing.give_up(id)
+        withdrawn, shown = self._outgoing.withdraw(id, unanswered=is_away), self._outgoing.give_up_utterance(id)
         if withdrawn:
             self._answered.set()
         if is_away and shown:
-            self._outgoing.keep_cancel(id)
+            self._outgoing.queue_cancel(id)
         elif shown or not withdrawn:
             await self._send_now(UtteranceCancel(id))
 
@@ -420,13 +420,13 @@ class ClientSession:
         self._check_open()
         message = well_formed(message)
         self._check_size(message)
-        if isinstance(message, UtteranceFinal) and self._outgoing.keeps(message):
+        if isinstance(message, UtteranceFinal) and self._outgoing.holds_final(message):
             return
         while self._outgoing.full:
             self._answered.clear()
             await self._answered.wait()
             self._check_open()
-        self._outgoing.keep(message)
+        self._outgoing.queue_message(message)
         await self._send_soon()
 
     async def _send_soon(self) -> None:
@@ -443,7 +443,7 @@ class ClientSession:
         try:
             while (connection := self._connection) is not None:
                 now_s = _now_s()
-                taken = self._outgoing.take(now_s)
+                taken = self._outgoing.next_message(now_s)
                 if taken is None:
                     return self._outgoing.due_s()
                 if (wait_s := self._pace.take(now_s)) > 0:

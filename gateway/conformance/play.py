@@ -78,7 +78,7 @@ class _Playing:
         # Utterance → its newest revision and its text.
         self._revisions: dict[str, tuple[int, str]] = {}
 
-    async def take(self, step: Step) -> None:
+    async def play_step(self, step: Step) -> None:
         """Raises `Deviation`."""
         if step.do is not None:
             await self._driver.do(filled(step.do, self.names))
@@ -184,7 +184,7 @@ async def play(transcript: Transcript, command: Sequence[str], *, wait_s: float)
         playing = _Playing(driver, address, connections, wait_s)
         for number, step in enumerate(transcript.steps, 1):
             try:
-                await playing.take(step)
+                await playing.play_step(step)
             except (Deviation, DriverFailed) as deviation:
                 raise Deviation(f"step {number}: {deviation}") from None
         await playing.finish()

@@ -96,16 +96,16 @@ async def test_a_few_lines_are_on_their_way_at_once() -> None:
         tasks.create_task(speech.say(lines(*(f"line {number}" for number in range(1, 11))), None))
         await as_far_as_it_goes()
         assert len(session.said) == 8
-        speech.take(UtteranceAccepted("3", 1, 1))
-        speech.take(UtteranceAccepted("7", 1, 2))
+        speech.note_event(UtteranceAccepted("3", 1, 1))
+        speech.note_event(UtteranceAccepted("7", 1, 2))
         await as_far_as_it_goes()
         assert len(session.said) == 10
         # The gateway takes nothing after the end: it comes when everything has an answer.
         for number in (1, 2, 4, 5, 6, 8, 9):
-            speech.take(UtteranceAccepted(str(number), 1, 3))
+            speech.note_event(UtteranceAccepted(str(number), 1, 3))
         await as_far_as_it_goes()
         assert not session.ended
-        speech.take(UtteranceAccepted("10", 1, 3))
+        speech.note_event(UtteranceAccepted("10", 1, 3))
     assert session.ended
     assert speech.status == 0
 

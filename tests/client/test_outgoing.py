@@ -35,7 +35,7 @@ def final(number: int, text: str = "Yes.") -> UtteranceFinal:
 def sent(queue: Outgoing, now_s: float = 0.0) -> list[str]:
     """Send all that may be sent; ids of finals, and the kinds of other messages."""
     names = []
-    while (taken := queue.take(now_s)) is not None:
+    while (taken := queue.next_message(now_s)) is not None:
         message = taken.message if isinstance(taken, Entry) else taken
         names.append(message.id if isinstance(message, UtteranceFinal) else type(message).__name__)
     return names
@@ -44,7 +44,7 @@ def sent(queue: Outgoing, now_s: float = 0.0) -> list[str]:
 def keeping(*messages: UtteranceFinal | SessionUpdate) -> Outgoing:
     queue = outgoing()
     for message in messages:
-        queue.keep(message)
+        queue.queue_message(message)
     return queue
 
 
@@ -125,17 +125,17 @@ def test_a_refusal_without_a_name_blocks_nothing(code: str) -> None:
     assert sent(queue) == ["2"]
     queue.accepted("2")
     for number in range(3, 6):
-        queue.keep(final(number))
+        queue.queue_message(final(number))
     assert sent(queue) == ["3", "4", "5"]
 
 
 @pytest.mark.parametrize(
     "happens",
     [
-        lambda queue: queue.lost(),
+        lambda queue: queue.connection_lost(),
         lambda queue: queue.refused(refusal("u", 100, code="rate_limited"), 0.0),
-        lambda queue: queue.give_up("u"),
-        lambda queue: queue.begin_again(),
+        lambda queue: queue.give_up_utterance("u"),
+        lambda queue: queue.start_over(),
     ],
     ids=["lost", "refused", "cancelled", "another session"],
 )
@@ -156,7 +156,7 @@ def test_a_gateway_that_leaves_gets_no_more_finals() -> None:
     queue.draining()
     assert sent(queue, 99.0) == []
     assert queue.due_s() is None
-    queue.lost()
+    queue.connection_lost()
     assert sent(queue, 99.0) == ["0", "1"]
 
 
@@ -165,11 +165,11 @@ def test_updates_are_sent_where_they_were_made_and_hold_once_taken() -> None:
     assert sent(queue) == ["0", "SessionUpdate", "1"]
     assert queue.start == SessionStart(reads=["ja"], speaks="en")
     queue.accepted("0")
-    queue.lost()
+    queue.connection_lost()
     assert sent(queue) == ["SessionUpdate", "1"]
     queue.updated()
     assert queue.start == SessionStart(reads=["fr"], speaks="en", context="Sales.")
-    queue.lost()
+    queue.connection_lost()
     assert sent(queue) == ["1"]
 
 
@@ -216,7 +216,7 @@ def test_the_end_comes_last() -> None:
     assert queue.due_s() == 0.0
     assert sent(queue) == ["SessionEnd"]
     assert sent(queue) == []
-    queue.lost()
+    queue.connection_lost()
     assert sent(queue) == ["SessionEnd"]
 
 
@@ -234,18 +234,18 @@ def test_an_end_that_came_too_fast_is_sent_again_and_other_errors_do_not_repeat_
 
 def test_what_may_not_have_been_sent_is_sent_again() -> None:
     queue = keeping(final(0))
-    queue.put_back(cast(Entry, queue.take(0.0)))
+    queue.put_back(cast(Entry, queue.next_message(0.0)))
     assert sent(queue) == ["0"]
     queue.accepted("0")
     queue.end()
-    queue.put_back(cast(SessionEnd, queue.take(0.0)))
+    queue.put_back(cast(SessionEnd, queue.next_message(0.0)))
     assert sent(queue) == ["SessionEnd"]
 
 
 def test_what_was_not_sent_can_be_withdrawn() -> None:
     queue = outgoing(window=1)
-    queue.keep(final(0))
-    queue.keep(final(1))
+    queue.queue_message(final(0))
+    queue.queue_message(final(1))
     sent(queue)
     assert not queue.withdraw("0")
     assert not queue.withdraw("7")
@@ -257,9 +257,9 @@ def test_what_was_not_sent_can_be_withdrawn() -> None:
 
 def test_it_is_bounded() -> None:
     queue = outgoing(capacity=2)
-    queue.keep(final(0))
+    queue.queue_message(final(0))
     assert not queue.full
-    queue.keep(SessionUpdate(speaks="de"))
+    queue.queue_message(SessionUpdate(speaks="de"))
     assert queue.full
     sent(queue)
     queue.accepted("0")
@@ -268,16 +268,16 @@ def test_it_is_bounded() -> None:
 
 def test_the_same_is_recognised_at_another_revision() -> None:
     queue = keeping(final(0))
-    assert queue.keeps(UtteranceFinal("0", 4, "Yes."))
-    assert not queue.keeps(final(0, "No."))
-    assert not queue.keeps(UtteranceFinal("0", 1, "Yes.", lang="de"))
+    assert queue.holds_final(UtteranceFinal("0", 4, "Yes."))
+    assert not queue.holds_final(final(0, "No."))
+    assert not queue.holds_final(UtteranceFinal("0", 1, "Yes.", lang="de"))
 
 
 def test_revisions_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_REVISIONS", 2)
     queue = outgoing()
     for id in ("a", "b", "c"):
-        queue.revised(id, queue.next_revision(id))
+        queue.note_revision(id, queue.next_revision(id))
     assert [queue.next_revision(id) for id in ("a", "b", "c")] == [1, 2, 2]
 
 
@@ -303,18 +303,18 @@ class Model:
         self.kept = 0
 
     def keep(self) -> None:
-        self.queue.keep(final(self.kept, f"text {self.kept}"))
+        self.queue.queue_message(final(self.kept, f"text {self.kept}"))
         self.kept += 1
 
     def send(self) -> None:
-        taken = self.queue.take(self.now_s)
+        taken = self.queue.next_message(self.now_s)
         if isinstance(taken, Entry) and isinstance(taken.message, UtteranceFinal):
             message = taken.message
             assert self.copies.setdefault(int(message.id), message) == message, "a repetition differs"
             self.wire.append(message)
 
     def fail_to_send(self) -> None:
-        taken = self.queue.take(self.now_s)
+        taken = self.queue.next_message(self.now_s)
         if taken is not None:
             self.queue.put_back(taken)
 
@@ -352,7 +352,7 @@ class Model:
                 self.answer("accept")
         self.wire.clear()
         self.answers.clear()
-        self.queue.lost()
+        self.queue.connection_lost()
 
     def wait(self) -> None:
         self.now_s += 0.03

@@ -98,6 +98,6 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_unrecorded_meeting_stays_unrecorded(wanted: bool | None) -> None:
     start = SessionStart(reads=["ja"], record=wanted)
     received = Received(STARTED)
-    assert received.going_on(start) == replace(start, resume=received.position)
+    assert received.start_to_resume(start) == replace(start, resume=received.position)
     received.restarted(replace(STARTED, record=False))
-    assert received.going_on(start) == replace(start, resume=received.position, record=False)
+    assert received.start_to_resume(start) == replace(start, resume=received.position, record=False)

@@ -462,7 +462,7 @@ def test_tries_are_spread_over_the_time_that_is_left() -> None:
     without_tokens, refreshing = Refreshing(Tokens(None)), Refreshing(Tokens(Counting()))
     for each in (without_tokens, refreshing):
         assert each.due_s is None
-        each.take(TokenExpiring(90_000), 10.0)
+        each.note_message(TokenExpiring(90_000), 10.0)
     assert without_tokens.due_s is None
     assert refreshing.is_due(10.0)
     tries: list[int] = []
@@ -476,7 +476,7 @@ def test_tries_are_spread_over_the_time_that_is_left() -> None:
 
 def test_there_is_no_try_when_no_time_is_left() -> None:
     refreshing = Refreshing(Tokens(Counting()))
-    refreshing.take(TokenExpiring(0), 10.0)
+    refreshing.note_message(TokenExpiring(0), 10.0)
     assert refreshing.is_due(10.0)
     refreshing.failed(10.0)
     assert refreshing.due_s is None
@@ -493,32 +493,32 @@ def test_there_is_no_try_when_no_time_is_left() -> None:
 )
 def test_which_answers_are_worth_another_try(error: Error, again: bool) -> None:
     refreshing = Refreshing(Tokens(Counting()))
-    refreshing.take(error, 0.0)
+    refreshing.note_message(error, 0.0)
     assert refreshing.due_s is None  # nothing was sent
-    refreshing.take(TokenExpiring(60_000), 0.0)
+    refreshing.note_message(TokenExpiring(60_000), 0.0)
     refreshing.sent()
     assert refreshing.due_s is None
-    refreshing.take(error, 0.0)
+    refreshing.note_message(error, 0.0)
     assert (refreshing.due_s is not None) is again
 
 
 def test_a_new_announcement_starts_over_and_an_answer_ends_it() -> None:
     refreshing = Refreshing(Tokens(Counting()))
     for _ in range(6):
-        refreshing.take(TokenExpiring(60_000), 0.0)
+        refreshing.note_message(TokenExpiring(60_000), 0.0)
         assert refreshing.is_due(0.0)
         refreshing.sent()
-    refreshing.take(TokenExpiring(60_000), 0.0)
+    refreshing.note_message(TokenExpiring(60_000), 0.0)
     refreshing.failed(0.0)
     assert refreshing.due_s is not None
     refreshing.sent()
-    refreshing.take(SessionRefreshed(600_000), 1.0)
-    refreshing.take(UNAUTHENTICATED, 2.0)
+    refreshing.note_message(SessionRefreshed(600_000), 1.0)
+    refreshing.note_message(UNAUTHENTICATED, 2.0)
     assert refreshing.due_s is None
 
 
 def test_the_announcement_of_a_lost_connection_is_void() -> None:
     refreshing = Refreshing(Tokens(Counting()))
-    refreshing.take(TokenExpiring(60_000), 0.0)
+    refreshing.note_message(TokenExpiring(60_000), 0.0)
     refreshing.stop()
     assert refreshing.due_s is None

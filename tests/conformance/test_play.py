@@ -67,7 +67,7 @@ FAULTS = [
     (
         "not-recorded",
         "from gateway.client.received import Received\nfrom msgspec.structs import replace\n"
-        "Received.going_on = lambda self, start: replace(start, resume=self.position)",
+        "Received.start_to_resume = lambda self, start: replace(start, resume=self.position)",
         r'"record": false\}\n.*"record": null',
     ),
     (

@@ -1,4 +1,4 @@
-"""Flags of `serve`, which are those of `doctor`, too.
+"""Flags of `serve`, which `doctor` takes as well.
 
 Knows: argparse, and what each flag accepts. Must not know: what the settings are for.
 """

@@ -34,7 +34,7 @@ class Browser(Form):
         if event.get("type") == "start":
             self._begin()
         elif event.get("type") == "end":
-            # What it called final is, as it says no more; what it did not goes on in its next run.
+            # What it called final is final now; the next run continues what it did not.
             if self._is_loose:
                 return self.rest()
             self.restarted()

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from gateway.client.recognisers.texts import common_beginning, join, plain, without_words, words_of
 from gateway.client.recognisers.utterances import NO_TIMES, Form, Said, Times, Utterances, times_of
 
-# Above this probability that nobody speaks, Whisper invents.
+# Above this probability of silence, Whisper invents words.
 _NO_SPEECH = 0.6
 # After such a pause, text that was added is another utterance.
 _PAUSE_MS = 2_000
@@ -117,7 +117,7 @@ def _behind(lines: list[_Line], done: _Line) -> list[_Line]:
 
 
 def _lines(items: list[Mapping[str, Any]]) -> list[_Line]:
-    """The lines with a text. Each but the last is complete, and that one, too, if there is silence behind it."""
+    """The lines with a text. Each but the last is complete, and the last one if there is silence behind it."""
     lines: list[_Line] = []
     for item in items:
         text = plain(item.get("text"))
