@@ -41,7 +41,7 @@ async def found(about: str, given: Settings, *, workers: int | None = None) -> F
     return finding
 
 
-async def test_where_all_is_well_the_only_warning_is_the_engine_that_translates_nothing() -> None:
+async def test_only_warning_is_the_simulated_engine() -> None:
     given = settings()
     assert {each.about: each.state for each in await examine(given)} == {
         "port": "ok",
@@ -153,7 +153,7 @@ async def test_workers_need_a_store(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert (await found("store", settings(), workers=2)).state == "problem"
 
 
-async def test_the_bundled_model_is_not_assembled_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_doctor_does_not_assemble_the_bundled_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "is_ready", lambda: False)
     finding = await found("engine", settings(engine=EngineSettings()))
     assert finding.state == "ok"
@@ -185,7 +185,7 @@ async def test_a_remote_server_that_does_not_answer() -> None:
     assert "takes no requests" in said
 
 
-async def test_the_file_of_a_remote_servers_key_is_not_there() -> None:
+async def test_missing_key_file_of_a_remote_server() -> None:
     remote = EngineSettings(kind="remote", url=f"http://127.0.0.1:{free_port()}", api_key_file="/nowhere")
     state, _, said = await found("engine", settings(engine=remote))
     assert (state, "api_key_file" in said) == ("problem", True)
@@ -280,6 +280,6 @@ async def test_an_engine_that_waits_for_the_gateway(tmp_path: Path, monkeypatch:
         os.kill(pid, signal.SIGKILL)
 
 
-async def test_a_folder_goes_with_something_that_is_kept_there(tmp_path: Path) -> None:
+async def test_state_dir_alone_is_refused(tmp_path: Path) -> None:
     [finding] = [each for each in await examine(settings(), state_dir=tmp_path) if each.about == "kept"]
     assert (finding.state, finding.said) == ("problem", "--state-dir goes with --workers or --keep-engine.")

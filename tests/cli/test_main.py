@@ -207,7 +207,7 @@ def test_no_gateway_is_one_sentence(
 
 
 @pytest.mark.parametrize("argv", [["translate", "hi"], ["chat"]])
-def test_no_gateway_at_the_default_address_may_be_one_elsewhere(
+def test_default_address_hints_at_url(
     argv: list[str], closed_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cli, "DEFAULT_URL", f"http://127.0.0.1:{closed_port}")

@@ -90,7 +90,7 @@ async def test_a_meeting_between_two_terminals() -> None:
     assert ran.status == 0
 
 
-async def test_a_sentence_in_the_middle_of_which_its_speaker_leaves() -> None:
+async def test_speaker_leaves_in_mid_sentence() -> None:
     async with running() as gateway:
         seat = ("--meeting", "standup", "--url", f"http://127.0.0.1:{gateway.port}")
         argv = ("speak", *seat, "--name", "Ana", "--words-per-minute", "60")

@@ -119,7 +119,7 @@ async def test_each_engine_has_a_line(capsys: pytest.CaptureFixture[str]) -> Non
         assert capsys.readouterr().out == "one\tready\ntwo\tready\n"
 
 
-async def test_the_only_engine_is_the_default_and_says_why_it_is_not_ready(
+async def test_engine_that_loads_says_why(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     settings = Settings(engine=EngineSettings(kind="simulated"))

@@ -114,7 +114,7 @@ def test_only_committed_text_is_there_for_good() -> None:
     assert plain(shown.unfinished(6)) == ["Hallo"]
 
 
-def test_a_recogniser_that_finds_out_late_which_language_it_hears() -> None:
+def test_late_language_detection() -> None:
     shown = board("en", "de")
     shown.apply_event(caption("Goo tin", lang="en", final=False))
     shown.apply_event(delta("Guh", "tin", lang="de"))
@@ -138,7 +138,7 @@ def test_several_languages_have_tags_and_several_speakers_lines() -> None:
     assert plain(shown.unfinished(6)) == ["ja       Ben: 会議", "zh-hant  Ben: 開"]
 
 
-def test_a_few_unfinished_lines_are_shown_those_that_moved_last() -> None:
+def test_newest_unfinished_lines_are_shown() -> None:
     shown = board()
     for number in range(8):
         shown.apply_event(delta(f"{number}", utterance=str(number)))
@@ -197,7 +197,7 @@ def test_a_failure_is_told_in_place_of_the_translation() -> None:
     assert shown.unfinished(6) == []
 
 
-def test_what_is_given_up_goes_with_its_translations_and_nothing_else_does() -> None:
+def test_cancelled_utterance_takes_its_translations() -> None:
     shown = board("ja", "en")
     shown.apply_event(caption("We should", "1", final=False))
     shown.apply_event(delta("すべ", utterance="1"))

@@ -115,7 +115,7 @@ def test_what_is_no_token_is_explained(
         token_of(file, variable, stdin)
 
 
-def test_what_a_file_has_instead_of_a_token_is_not_quoted(token_file: Path) -> None:
+def test_wrong_token_file_is_not_quoted(token_file: Path) -> None:
     token_file.write_text(f"{SECRET} {SECRET}")
     with pytest.raises(TokenUnavailable, match="has no token: The token has characters") as caught:
         TokenFile(token_file)()
@@ -195,7 +195,7 @@ async def test_nobody_types_a_token_where_it_is_shown() -> None:
         assert await terminal.process.wait() == 2
 
 
-async def test_a_renewed_file_is_used_to_refresh_and_to_come_back(token_file: Path) -> None:
+async def test_renewed_token_file_is_used(token_file: Path) -> None:
     async def script(peer: Peer) -> None:
         if peer.visit == 1:
             await peer.start()
@@ -222,7 +222,7 @@ async def test_a_renewed_file_is_used_to_refresh_and_to_come_back(token_file: Pa
 
 
 @pytest.mark.parametrize(("argv", "stdin"), [SESSIONS[0], SESSIONS[3]], ids=["translate", "speak"])
-async def test_a_refused_refresh_is_a_note_and_the_work_goes_on(argv: Sequence[str], stdin: str) -> None:
+async def test_refused_refresh_is_only_a_note(argv: Sequence[str], stdin: str) -> None:
     async def script(peer: Peer) -> None:
         start = await peer.start(started())
         final = await peer.expect(UtteranceFinal)

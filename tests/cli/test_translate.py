@@ -191,7 +191,7 @@ async def test_goodbye_too_early() -> None:
     assert ran == (1, "ja\ta\n", sentence)
 
 
-async def test_lines_that_are_still_to_come_are_not_translated_either() -> None:
+async def test_restart_names_lines_to_come() -> None:
     async with (
         scripted_gateway(leaving(1012, RESTARTS, translates=1)) as url,
         command("translate", "--to", "ja", "--wait", "0", "--url", url) as process,

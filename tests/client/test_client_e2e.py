@@ -125,7 +125,7 @@ async def test_stability_final_stops_partials() -> None:
         assert [each for each in events if isinstance(each, TranslationDelta)] == []
 
 
-async def test_a_gateway_that_restarts_gets_what_it_had_not_accepted() -> None:
+async def test_restarted_gateway_gets_unaccepted_finals() -> None:
     async with AsyncExitStack() as stack:
         before = AsyncExitStack()
         first = await before.enter_async_context(running(port=free_port()))

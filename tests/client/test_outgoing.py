@@ -70,7 +70,7 @@ def test_so_many_are_under_way_at_once() -> None:
     assert [each.id for each in queue.finals] == ["0", "2", "3", "4"]
 
 
-def test_what_is_refused_for_the_moment_goes_before_what_is_newer() -> None:
+def test_refused_final_goes_before_newer_ones() -> None:
     queue = keeping(*map(final, range(4)))
     assert sent(queue) == ["0", "1", "2"]
     queue.refused(refusal("0", 500), 10.0)
@@ -160,7 +160,7 @@ def test_a_gateway_that_leaves_gets_no_more_finals() -> None:
     assert sent(queue, 99.0) == ["0", "1"]
 
 
-def test_updates_are_sent_where_they_were_made_and_hold_once_taken() -> None:
+def test_updates_keep_their_place() -> None:
     queue = keeping(final(0), SessionUpdate(reads=["fr"], context="Sales."), final(1))
     assert sent(queue) == ["0", "SessionUpdate", "1"]
     assert queue.start == SessionStart(reads=["ja"], speaks="en")
@@ -220,7 +220,7 @@ def test_the_end_comes_last() -> None:
     assert sent(queue) == ["SessionEnd"]
 
 
-def test_an_end_that_came_too_fast_is_sent_again_and_other_errors_do_not_repeat_it() -> None:
+def test_rate_limited_end_is_sent_again() -> None:
     queue = outgoing()
     queue.end()
     assert sent(queue) == ["SessionEnd"]

@@ -61,7 +61,7 @@ async def test_a_session_starts_with_what_it_was_given(codec: Codec) -> None:
     assert seen == [SessionStart(reads=["ja", "de"], speaks="en", name="Ada")]
 
 
-async def test_an_address_that_joins_too_often_waits_and_is_told_where_it_cannot() -> None:
+async def test_rate_limited_start_waits_or_fails() -> None:
     async def script(peer: Peer) -> None:
         await peer.expect(SessionStart)
         await peer.say(refused("rate_limited", "Too often.", retry_after_ms=1))
@@ -171,7 +171,7 @@ async def test_revisions_grow_until_the_gateway_accepts_the_final_one() -> None:
     ]
 
 
-async def test_only_what_is_news_and_can_be_read_is_sent() -> None:
+async def test_unchanged_partials_are_not_sent() -> None:
     seen: list[object] = []
 
     async def script(peer: Peer) -> None:
@@ -358,7 +358,7 @@ async def test_the_session_knows_what_is_translated_now() -> None:
 # ---------------------------------------------------------------- sending in turn
 
 
-async def test_a_final_said_while_there_is_no_connection_arrives_once() -> None:
+async def test_final_without_connection_arrives_once() -> None:
     received: list[UtteranceFinal] = []
 
     async def script(peer: Peer) -> None:

@@ -68,7 +68,7 @@ def test_a_token_is_visible_ascii(token: str) -> None:
 
 
 @pytest.mark.parametrize("token", ["a b", "a\n", "a\r\nX-Evil: 1", "\ta", "tökén", "a\x00", "a\x7f", "\ud800"])
-def test_what_no_header_can_carry_is_refused_and_not_quoted(token: str) -> None:
+def test_invalid_token_is_refused_and_not_quoted(token: str) -> None:
     with pytest.raises(ValueError, match="characters that no header can carry") as caught:
         checked(token)
     assert token not in str(caught.value)
@@ -102,7 +102,7 @@ async def later() -> str:
 
 
 @pytest.mark.parametrize("source", ["t1", lambda: "t1", later, lambda: later()])
-async def test_a_source_is_a_string_or_gives_one_at_once_or_later(source: TokenSource) -> None:
+async def test_kinds_of_token_sources(source: TokenSource) -> None:
     tokens = Tokens(source)
     assert await tokens.ask() == "t1"
     assert tokens.given
@@ -114,7 +114,7 @@ async def test_there_may_be_no_tokens() -> None:
     assert not Tokens(None).given
 
 
-async def test_a_source_that_fails_tells_what_kind_of_failure_it_was() -> None:
+async def test_failed_source_names_the_failure() -> None:
     with pytest.raises(
         TokenUnavailable, match=r"^There is no token: asking for one failed \(KeyError\)\.$"
     ) as caught:
@@ -303,7 +303,7 @@ async def refreshed(peer: Peer, *answers: Error | SessionRefreshed, left_ms: int
 
 
 @swiftly
-async def test_a_source_that_fails_is_asked_again_while_time_is_left() -> None:
+async def test_failed_source_is_asked_again() -> None:
     seen: list[str] = []
 
     async def script(peer: Peer) -> None:
@@ -317,7 +317,7 @@ async def test_a_source_that_fails_is_asked_again_while_time_is_left() -> None:
 
 
 @swiftly
-async def test_a_session_without_a_new_token_goes_on_to_its_end() -> None:
+async def test_session_without_new_token_runs_out() -> None:
     async def script(peer: Peer) -> None:
         if peer.visit == 1:
             await peer.start()
@@ -374,7 +374,7 @@ async def test_a_cancelled_wait_for_a_token_is_repeated() -> None:
         assert await everything(session) == [SessionRefreshed(None)]
 
 
-async def test_a_session_may_be_closed_while_it_waits_for_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_close_while_waiting_for_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.client.session._TOKEN_S", None)
     asked = asyncio.Event()
 
@@ -389,7 +389,7 @@ async def test_a_session_may_be_closed_while_it_waits_for_a_token(monkeypatch: p
         assert await task == []
 
 
-async def test_what_is_said_meanwhile_does_not_interrupt_the_source() -> None:
+async def test_final_does_not_interrupt_the_source() -> None:
     """A final that must wait for its turn wakes the iteration; the source is asked once all the same."""
     asked, go_on = asyncio.Event(), asyncio.Event()
     source = slow(asked, go_on)
@@ -432,7 +432,7 @@ async def test_a_source_that_hangs_does_not_stop_the_reading() -> None:
         assert await everything(session) == [TokenExpiring(60_000), Pong("read")]
 
 
-async def test_what_came_before_a_close_is_read_though_the_refresh_cannot_be_sent() -> None:
+async def test_last_words_are_read_when_refresh_fails() -> None:
     closed = asyncio.Event()
     first = True
 
@@ -502,7 +502,7 @@ def test_which_answers_are_worth_another_try(error: Error, again: bool) -> None:
     assert (refreshing.due_s is not None) is again
 
 
-def test_a_new_announcement_starts_over_and_an_answer_ends_it() -> None:
+def test_new_announcement_starts_over() -> None:
     refreshing = Refreshing(Tokens(Counting()))
     for _ in range(6):
         refreshing.note_message(TokenExpiring(60_000), 0.0)

@@ -33,7 +33,7 @@ def test_nested_settings_keep_their_defaults(tmp_path: Path) -> None:
     assert settings.engine.script.load_s == 1.5
 
 
-def test_a_typing_error_is_answered_with_what_was_meant(tmp_path: Path) -> None:
+def test_typing_error_is_corrected(tmp_path: Path) -> None:
     file = tmp_path / "gateway.toml"
     assert refusal(tmp_path, "prot = 1") == f"{file}: there is no setting 'prot'; did you mean 'port'?"
     assert refusal(tmp_path, "[engine]\nmodle = 'x'").endswith("'engine.modle'; did you mean 'engine.model'?")
@@ -168,7 +168,7 @@ def test_an_origin_is_written_as_browsers_send_it() -> None:
     assert load(overrides={"allowed_origins": [*right, "*"]}).allowed_origins == (*right, "*")
 
 
-def test_keys_of_an_identity_provider_come_over_https_or_from_this_machine() -> None:
+def test_jwks_over_https_or_loopback() -> None:
     for url in ("https://id.example/keys", "http://127.0.0.1:8080/keys", "http://localhost/keys"):
         assert load(overrides={"auth.jwks_url": url, "auth.jwks_issuer": "i"}).auth.jwks_url == url
 
@@ -339,7 +339,7 @@ def test_settings_that_do_not_go_together(tmp_path: Path, toml: str, says: str) 
     assert refusal(tmp_path, toml).endswith(says.format(file=tmp_path / "gateway.toml"))
 
 
-def test_several_engines_have_the_settings_of_one_and_a_name_and_pairs(tmp_path: Path) -> None:
+def test_settings_of_several_engines(tmp_path: Path) -> None:
     file = tmp_path / "gateway.toml"
     file.write_text(TWO)
     settings = load(file)
@@ -351,7 +351,7 @@ def test_several_engines_have_the_settings_of_one_and_a_name_and_pairs(tmp_path:
     assert engines_of(load()) == (load().engine,)
 
 
-def test_a_flag_for_the_only_engine_is_refused_where_there_are_several(tmp_path: Path) -> None:
+def test_flag_for_the_only_engine_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "gateway.toml"
     file.write_text(TWO)
     with pytest.raises(StartupError, match=r"^--model has settings of the only engine, and there are several"):
@@ -361,7 +361,7 @@ def test_a_flag_for_the_only_engine_is_refused_where_there_are_several(tmp_path:
 
 
 @pytest.mark.parametrize("more", ["url = 'http://127.0.0.1:9'", "url = 'http://e'\nallow_http = true"])
-def test_a_webhook_may_be_without_tls_on_this_machine_or_where_that_is_meant(tmp_path: Path, more: str) -> None:
+def test_webhook_without_tls_where_allowed(tmp_path: Path, more: str) -> None:
     (tmp_path / "gateway.toml").write_text(HOOK + more)
     [webhook] = load(tmp_path / "gateway.toml").webhooks
     assert webhook.url.startswith("http:")

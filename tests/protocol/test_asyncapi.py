@@ -80,9 +80,7 @@ def example(schema: Any, *, full: bool) -> Any:
 
 @pytest.mark.parametrize("full", [True, False], ids=["full", "least"])
 @pytest.mark.parametrize("cls", MESSAGES, ids=tag)
-def test_what_the_schema_allows_decodes_and_what_is_encoded_fits_the_schema(
-    cls: type[msgspec.Struct], full: bool
-) -> None:
+def test_schema_and_codec_agree(cls: type[msgspec.Struct], full: bool) -> None:
     ref = ASYNCAPI["components"]["messages"][tag(cls)]["payload"]["$ref"]
     payload = example({"$ref": ref}, full=full)
     check = validator(ASYNCAPI, ref)

@@ -20,13 +20,13 @@ from gateway.protocol.messages import (
 TIMINGS = Timings(1.0, 2.0, 3.0)
 
 
-def test_what_was_said_becomes_a_final_caption_at_its_place() -> None:
+def test_said_becomes_a_final_caption() -> None:
     said = Utterance("u", 4, "hello", "en", "p", "Ana", True, start_ms=5, context=("secret",))
     message = publication_message(Publication(7, 1_234, Said(said, ("ja",))))
     assert message == Caption("p", "u", "Ana", "en", 4, "hello", final=True, offset=7, at_ms=1_234)
 
 
-def test_what_is_being_said_has_no_place_and_no_time_yet() -> None:
+def test_partial_caption_has_no_position() -> None:
     message = caption_message(Utterance("u", 4, "hello", "en", "p", "Ana", False))
     assert (message.final, message.offset, message.at_ms) == (False, None, UNSET)
     assert b"at_ms" not in msgspec.json.encode(message)
@@ -39,7 +39,7 @@ def test_a_translation_becomes_what_replaces_the_deltas() -> None:
     )
 
 
-def test_a_translation_says_how_far_it_can_be_trusted_if_the_model_tells() -> None:
+def test_translation_carries_its_confidence() -> None:
     def told(confidence: Confidence | None) -> dict[str, object]:
         done = Translated("p", "u", "Ana", "ja", 4, "やあ", TIMINGS, tokens=9, confidence=confidence)
         message = msgspec.to_builtins(publication_message(Publication(8, 2_345, done)))
@@ -57,7 +57,7 @@ def test_a_failure_says_why() -> None:
     )
 
 
-def test_an_error_says_what_about_which_field_and_when_to_try_again() -> None:
+def test_error_message_has_field_and_retry() -> None:
     assert error_message(InvalidValue("No.", field="lang", utterance="u")) == Error(
         "invalid_value", "No.", retryable=False, retry_after_ms=None, utterance="u", field="lang"
     )
@@ -72,7 +72,7 @@ def test_every_error_of_the_tree_can_be_said() -> None:
         assert (message.code, message.retryable) == (kind.code, kind.retryable)
 
 
-def test_what_the_engines_can_do_is_told_as_at_the_start_of_a_session() -> None:
+def test_languages_message_says_what_engines_can() -> None:
     every = EngineProfile("m", "f", ("en", "ja"), options=frozenset({"glossary", "context"}))
     assert languages_message(every) == LanguagesChanged(["en", "ja"], ["context", "glossary"])
     one = EngineProfile("m", "f", ("en", "ja"), pairs=frozenset({("en", "ja")}))

@@ -221,7 +221,7 @@ def test_finished_rows_scroll_up_and_unfinished_ones_grow_below() -> None:
 
 
 @pytest.mark.usefixtures("xterm")
-def test_an_unfinished_row_is_one_line_and_a_finished_one_is_whole(size: list[int]) -> None:
+def test_unfinished_row_is_one_line(size: list[int]) -> None:
     size[0] = 20
     screen = Screen()
     area = LiveArea(screen)
