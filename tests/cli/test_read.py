@@ -61,22 +61,15 @@ def plain(rows: list[Row]) -> list[str]:
 
 def test_a_translation_grows_and_is_finished() -> None:
     shown = board(participants=[Participant(ANA, "Ana", "en", [])])
-    assert shown.apply_event(delta("こん")) == []
-    assert plain(shown.unfinished(6)) == ["Ana: こん"]
+    assert shown.apply_event(delta("", "こん")) == []
+    shown.apply_event(delta("", ""))
+    assert plain(shown.unfinished(6)) == ["Ana: "]
+    shown.apply_event(delta("こん"))
     shown.apply_event(delta("にち", "わ"))
     assert plain(shown.unfinished(6)) == ["Ana: こんにち[わ]"]
     shown.apply_event(delta("は"))
     assert plain(shown.unfinished(6)) == ["Ana: こんにちは"]
     assert plain(shown.apply_event(final("こんにちは。"))) == ["Ana: こんにちは。"]
-    assert shown.unfinished(6) == []
-
-
-def test_a_caption_that_may_change_is_replaced() -> None:
-    shown = board("en")
-    shown.apply_event(caption("Good mourning", final=False))
-    shown.apply_event(caption("Good morning, every", final=False))
-    assert plain(shown.unfinished(6)) == ["Ana: [Good morning, every]"]
-    assert plain(shown.apply_event(caption("Good morning, everyone."))) == ["Ana: Good morning, everyone."]
     assert shown.unfinished(6) == []
 
 
@@ -103,15 +96,6 @@ def test_a_translation_grows_while_its_utterance_is_being_said() -> None:
     assert plain(shown.apply_event(final("Einen guten Morgen.", lang="de"))) == ["de  Ana: Einen guten Morgen."]
     assert plain(shown.apply_event(final("おはよう"))) == ["ja  Ana: おはよう"]
     assert shown.unfinished(6) == []
-
-
-def test_only_committed_text_is_there_for_good() -> None:
-    shown = board()
-    shown.apply_event(delta("", "Gute"))
-    shown.apply_event(delta("", ""))
-    assert plain(shown.unfinished(6)) == [""]
-    shown.apply_event(delta("Hallo", ""))
-    assert plain(shown.unfinished(6)) == ["Hallo"]
 
 
 def test_late_language_detection() -> None:
@@ -393,40 +377,6 @@ async def test_a_reader_chooses_what_they_see_of_the_unfinished(stability: Stabi
             assert process.stdout is not None
             await process.stdout.readline()
             assert await interrupted(process) == (0, "", "")
-
-
-async def test_a_sentence_that_is_being_said_on_a_terminal() -> None:
-    steps = {name: asyncio.Event() for name in ("grown", "committed", "final")}
-
-    async def script(peer: Peer) -> None:
-        await joined(peer)
-        await peer.say(caption("Guten", by=BEN, lang="de", final=False), delta("", "いい", by=BEN))
-        await steps["grown"].wait()
-        await peer.say(caption("Guten Tag", by=BEN, lang="de", final=False), delta("こん", "ばんは", by=BEN))
-        await steps["committed"].wait()
-        await peer.say(caption("Guten Tag.", by=BEN, lang="de"), delta("にちは", by=BEN))
-        await steps["final"].wait()
-        await peer.say(final("こんにちは。", by=BEN))
-        await peer.connection.wait_closed()
-
-    async with scripted_gateway(script) as url, on_a_terminal(*READ, url) as terminal:
-        dim, plain = "\x1b[2m", "\x1b[0m"
-        await terminal.until(f"ja  Ben: {plain}{dim}いい{plain}\r\n")
-        await terminal.until(f"de  Ben: {plain}{dim}Guten{plain}")
-        steps["grown"].set()
-        await terminal.until(f"ja  Ben: {plain}こん{dim}ばんは{plain}\r\n")
-        await terminal.until(f"de  Ben: {plain}{dim}Guten Tag{plain}")
-        steps["committed"].set()
-        await terminal.until("\r\x1b[1A\x1b[J")
-        await terminal.until(f"de  Ben: {plain}Guten Tag.\r\n")
-        await terminal.until(f"ja  Ben: {plain}こんにちは")
-        steps["final"].set()
-        shown = await terminal.until(f"ja  Ben: {plain}こんにちは。\r\n")
-        assert shown.count("\r\x1b[J") == 1
-        assert "ばんは" not in shown
-        terminal.process.send_signal(signal.SIGINT)
-        await terminal.rest()
-        assert await terminal.process.wait() == 0
 
 
 async def test_reading_on_a_terminal() -> None:

@@ -363,21 +363,6 @@ async def test_translations_grow_in_place() -> None:
     assert rest.endswith("\r\x1b[1A\x1b[Jja  おはよう\r\nde  Guten Morgen!\r\n")
 
 
-async def test_a_refusal_on_a_terminal_is_a_sentence() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        utterance = await peer.expect(UtteranceFinal)
-        await peer.say(refused("limit_exceeded", "Too long.", utterance.id))
-        await peer.end()
-
-    async with (
-        scripted_gateway(script) as url,
-        on_a_terminal("translate", "hi", "--to", "ja", "--url", url) as terminal,
-    ):
-        assert await terminal.rest() == "gateway: Too long.\r\n"
-        assert await terminal.process.wait() == 3
-
-
 # ---------------------------------------------------------------- a real gateway
 
 
