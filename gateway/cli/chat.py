@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from contextlib import AsyncExitStack, suppress
 
-from gateway.cli.jobs import Job, SessionOptions, open_session
-from gateway.cli.notes import LAST_WORDS, EngineWait, note, note_reconnection, sentence_about
+from gateway.cli.jobs import Job, TextOptions, open_session
+from gateway.cli.sessions import LAST_WORDS, EngineWait, note, note_reconnection, sentence_about
 from gateway.cli.terminal.drawing import LiveLines, can_redraw, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
 from gateway.client.blocking import LoopThread
@@ -28,7 +28,7 @@ Type a sentence to see it translated.
   /quit             leave (so does Ctrl-D)"""
 
 
-def chat(options: SessionOptions) -> int:
+def chat(options: TextOptions) -> int:
     """Read sentences from stdin until it ends. Returns the exit status. Raises `ClientError`."""
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     with suppress(ImportError):
@@ -58,7 +58,7 @@ def chat(options: SessionOptions) -> int:
 class _Conversation:
     """One session, one sentence at a time. Its coroutines run on the loop's thread."""
 
-    def __init__(self, options: SessionOptions) -> None:
+    def __init__(self, options: TextOptions) -> None:
         self.source = options.source
         self._options = options
         self._wanted = options.targets

@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from msgspec import Struct
-
-from gateway.cli.notes import EngineWait, note, note_reconnection, sentence_about
-from gateway.cli.tokens import Token
-from gateway.client import ClientError, ClientSession, SessionClosed, SessionEvent, SessionRefused, connect
+from gateway.cli.sessions import EngineWait, SessionOptions, note, note_reconnection, sentence_about
+from gateway.client import ClientError, ClientSession, SessionClosed, SessionEvent, SessionRefused
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import Formality
 from gateway.domain.errors import (
@@ -32,11 +29,9 @@ _ATTEMPTS = 20
 _RETRY_MS = 500
 
 
-class SessionOptions(Struct, frozen=True):
-    """The options of a session, as given by the flags."""
+class TextOptions(SessionOptions, frozen=True, kw_only=True):
+    """How texts are translated, as given by the flags."""
 
-    # The gateway's address.
-    url: str
     # Language of the texts.
     source: str
     # Languages to translate into. Empty: every language that the gateway knows.
@@ -46,11 +41,6 @@ class SessionOptions(Struct, frozen=True):
     # Background: what was said before; not translated.
     context: str | None = None
     formality: Formality | None = None
-    # How long to wait for an engine that is loading, and for a lost gateway, in seconds.
-    wait_s: float = 300.0
-    token: Token | None = None
-    # Whether the gateway records what is said; None: as it is set to.
-    record: bool | None = None
 
 
 class Job:
@@ -141,33 +131,28 @@ def _stopped(end: TranslationFinal | TranslationFailed) -> bool:
 
 @asynccontextmanager
 async def open_session(
-    options: SessionOptions, engine_wait: EngineWait, *, growing: bool
+    options: TextOptions, engine_wait: EngineWait, *, growing: bool
 ) -> AsyncGenerator[tuple[ClientSession, tuple[str, ...]], None]:
     """Start a session. Yields it with the languages it translates into. Raises `ClientError`.
 
     growing: whether translations are shown before they are done; if not, the gateway sends only finals.
     """
     targets = tuple(lang for lang in options.targets if lang != options.source)
-    async with connect(
-        options.url,
+    async with options.open_session(
+        engine_wait,
         reads=targets,
         speaks=options.source,
         stability="live" if growing else "final",
         glossary=_glossary(options.glossary, targets),
         context=options.context,
         formality=options.formality,
-        record=options.record,
-        token=options.token,
-        ready_timeout_s=options.wait_s,
-        give_up_s=options.wait_s,
-        on_waiting=engine_wait.note_answer,
     ) as session:
         if not targets:
             targets = await _read_everything(session, options)
         yield session, targets
 
 
-async def _read_everything(session: ClientSession, options: SessionOptions) -> tuple[str, ...]:
+async def _read_everything(session: ClientSession, options: TextOptions) -> tuple[str, ...]:
     """Read every language except the source, up to the gateway's limit. Returns these languages."""
     others = [lang for lang in session.started.languages if lang != options.source]
     targets = tuple(others[: session.started.limits.languages])

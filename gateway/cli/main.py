@@ -16,16 +16,15 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gateway import __version__
 from gateway.cli.flags.parser import ACTIONS, DEFAULT_ADMIN_URL, DEFAULT_URL, parser
 from gateway.domain.errors import StartupError
 
 if TYPE_CHECKING:
-    from gateway.cli.jobs import SessionOptions
-    from gateway.cli.meeting import MeetingOptions
-    from gateway.cli.tokens import Token
+    from gateway.cli.jobs import TextOptions
+    from gateway.cli.sessions import MeetingOptions, SessionOptions
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141  # 128 + SIGPIPE, as shells report it
@@ -172,7 +171,7 @@ def _translate(args: argparse.Namespace) -> int:
         _misused(args, "give a TEXT, or pipe lines in")
     if not from_stdin and not text.strip():
         _misused(args, "TEXT is empty")
-    options = _session_options(args, stdin_is_free=not from_stdin)
+    options = _text_options(args, stdin_is_free=not from_stdin)
 
     from gateway.cli.terminal.interrupts import run
     from gateway.cli.terminal.lines import lines_of
@@ -184,7 +183,7 @@ def _translate(args: argparse.Namespace) -> int:
 
 
 def _chat(args: argparse.Namespace) -> int:
-    options = _session_options(args, stdin_is_free=False)
+    options = _text_options(args, stdin_is_free=False)
 
     from gateway.cli.chat import chat
 
@@ -301,47 +300,41 @@ def _version(_args: argparse.Namespace) -> int:
     return 0
 
 
-def _session_options(args: argparse.Namespace, *, stdin_is_free: bool) -> SessionOptions:
+def _text_options(args: argparse.Namespace, *, stdin_is_free: bool) -> TextOptions:
     if args.to and set(args.to) == {args.source}:
         _misused(args, f"nothing to translate: --from and --to are both {args.source}")
 
-    from gateway.cli.jobs import SessionOptions
+    from gateway.cli.jobs import TextOptions
 
-    return SessionOptions(
-        url=DEFAULT_URL if args.url is None else args.url,
+    return TextOptions(
         source=args.source,
         targets=args.to,
         glossary=tuple(args.glossary),
         context=args.context,
         formality=args.formality,
-        wait_s=args.wait,
-        token=_token(args, stdin_is_free=stdin_is_free),
-        record=args.record,
+        **_common_options(args, stdin_is_free=stdin_is_free),
     )
 
 
 def _meeting_options(args: argparse.Namespace, *, stdin_is_free: bool) -> MeetingOptions:
-    from gateway.cli.meeting import MeetingOptions
+    from gateway.cli.sessions import MeetingOptions
 
-    return MeetingOptions(
-        url=DEFAULT_URL if args.url is None else args.url,
-        meeting=args.meeting,
-        name=args.name,
-        wait_s=args.wait,
-        token=_token(args, stdin_is_free=stdin_is_free),
-        record=args.record,
-    )
+    options = _common_options(args, stdin_is_free=stdin_is_free)
+    return MeetingOptions(meeting=args.meeting, name=args.name, **options)
 
 
-def _token(args: argparse.Namespace, *, stdin_is_free: bool) -> Token | None:
+def _common_options(args: argparse.Namespace, *, stdin_is_free: bool) -> dict[str, Any]:
+    """What flags say of every session."""
     from gateway.cli.tokens import TOKEN_VARIABLE, token_of
     from gateway.client import TokenUnavailable
 
     stdin = sys.stdin.buffer if stdin_is_free and sys.stdin is not None else None
     try:
-        return token_of(args.token_file, os.environ.get(TOKEN_VARIABLE), stdin)
+        token = token_of(args.token_file, os.environ.get(TOKEN_VARIABLE), stdin)
     except TokenUnavailable as error:
         _misused(args, str(error))
+    url = DEFAULT_URL if args.url is None else args.url
+    return {"url": url, "wait_s": args.wait, "token": token, "record": args.record}
 
 
 def _misused(args: argparse.Namespace, sentence: str) -> NoReturn:
@@ -349,11 +342,9 @@ def _misused(args: argparse.Namespace, sentence: str) -> NoReturn:
     parser.error(sentence)
 
 
-def _explaining(
-    args: argparse.Namespace, options: SessionOptions | MeetingOptions | None, work: Callable[[], int]
-) -> int:
+def _explaining(args: argparse.Namespace, options: SessionOptions | None, work: Callable[[], int]) -> int:
     """Run `work` against a gateway. Returns its exit status, and prints one sentence for an error."""
-    from gateway.cli.notes import EXIT_FAILED, EXIT_UNREACHABLE, TOKEN_NEEDED, TOKEN_REFUSED, note
+    from gateway.cli.sessions import EXIT_FAILED, EXIT_UNREACHABLE, TOKEN_NEEDED, TOKEN_REFUSED, note
     from gateway.client import (
         ClientError,
         EngineNotReady,

@@ -17,8 +17,7 @@ from urllib.request import Request
 import msgspec
 from msgspec import Struct
 
-from gateway.cli.meeting import MeetingOptions
-from gateway.cli.notes import EXIT_FAILED, note
+from gateway.cli.sessions import EXIT_FAILED, MeetingOptions, note
 from gateway.cli.terminal.drawing import escaped, printable
 from gateway.cli.tokens import token_now
 from gateway.client import GatewayUnreachable, TranscriptRefused

@@ -16,8 +16,7 @@ from typing import TextIO
 import msgspec
 from msgspec import Struct
 
-from gateway.cli.meeting import MeetingOptions, join_meeting, session_note
-from gateway.cli.notes import note
+from gateway.cli.sessions import MeetingOptions, note, session_note
 from gateway.cli.terminal.drawing import LiveArea, Row, can_redraw, escaped, printable
 from gateway.cli.terminal.interrupts import Interruptible
 from gateway.client import Reconnected, Reconnecting, SessionClosed, SessionEvent
@@ -64,7 +63,7 @@ async def read(
     else:
         view = _Lines()
         stability = "final"  # unfinished translations would not be shown, so the engine must not make them
-    async with join_meeting(options, reads=langs, stability=stability, originals=originals) as session:
+    async with options.join_meeting(reads=langs, stability=stability, originals=originals) as session:
         with Interruptible() as ctrl_c:
             try:
                 view.show(session.started)

@@ -14,8 +14,8 @@ from contextlib import suppress
 
 import msgspec
 
-from gateway.cli.jobs import Job, SessionOptions, open_session
-from gateway.cli.notes import EXIT_FAILED, LAST_WORDS, EngineWait, note, note_reconnection, sentence_about
+from gateway.cli.jobs import Job, TextOptions, open_session
+from gateway.cli.sessions import EXIT_FAILED, LAST_WORDS, EngineWait, note, note_reconnection, sentence_about
 from gateway.cli.terminal.drawing import LiveLines, can_redraw, escaped, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
 from gateway.domain.errors import Draining, Unauthenticated, UnsupportedOption
@@ -42,7 +42,7 @@ class CutOff(ClientError):
 
 
 async def translate(
-    options: SessionOptions, texts: AsyncIterator[str], *, as_json: bool, timings: bool, numbered: bool
+    options: TextOptions, texts: AsyncIterator[str], *, as_json: bool, timings: bool, numbered: bool
 ) -> int:
     """Translate texts until they end. Returns the exit status.
 

@@ -12,33 +12,28 @@ from msgspec import Meta, UnsetType
 
 from gateway.domain.engine import Formality
 from gateway.domain.sessions import Stability
+from gateway.protocol.limits import about
 
 # The largest integer that JavaScript, JSON and msgpack all carry exactly.
 MAX_INT = 2**53 - 1
 
-
-def _about(description: str, limit: str | None = None) -> Meta:
-    """limit: the one of `Limits` that the session checks; decoding does not."""
-    return Meta(description=description, extra_json_schema=None if limit is None else {"x-limit": limit})
-
-
 # ---------------------------------------------------------------- from the client
 
-Lang = Annotated[str, _about("BCP 47 language tag; a region is ignored (`en-US` is `en`).")]
-Reads = Annotated[list[Lang], _about("Languages in which translations are wanted; may be empty.", "languages")]
+Lang = Annotated[str, about("BCP 47 language tag; a region is ignored (`en-US` is `en`).")]
+Reads = Annotated[list[Lang], about("Languages in which translations are wanted; may be empty.", "languages")]
 Speaks = Annotated[
     str,
-    _about(
+    about(
         "Language of utterances without a `lang`; others see it, too. `auto`: that of each utterance is detected."
     ),
 ]
 MeetingId = Annotated[
-    str, _about("Letters, digits and `. _ ~ -`, not only dots. Without it, a private meeting is made.", "id_chars")
+    str, about("Letters, digits and `. _ ~ -`, not only dots. Without it, a private meeting is made.", "id_chars")
 ]
-Name = Annotated[str, _about("What others see; a name in the token wins.", "name_chars")]
+Name = Annotated[str, about("What others see; a name in the token wins.", "name_chars")]
 Stable = Annotated[
     Stability,
-    _about(
+    about(
         "How much of a translation is shown while its utterance is still being said. `live`: the "
         "earliest words; the last of them may change. `stable`: only text that is never taken back. "
         "`final`: nothing."
@@ -46,93 +41,93 @@ Stable = Annotated[
 ]
 Glossary = Annotated[
     dict[str, dict[str, str]],
-    _about("Target language → source term → target term. A term may have `term_chars`.", "glossary_terms"),
+    about("Target language → source term → target term. A term may have `term_chars`.", "glossary_terms"),
 ]
-Context = Annotated[str, _about("What the meeting is about, for the model.", "context_chars")]
-Formal = Annotated[Formality, _about("How translations address people.")]
-Originals = Annotated[bool, _about("Captions in every language, not only those in `reads`.")]
+Context = Annotated[str, about("What the meeting is about, for the model.", "context_chars")]
+Formal = Annotated[Formality, about("How translations address people.")]
+Originals = Annotated[bool, about("Captions in every language, not only those in `reads`.")]
 Record = Annotated[
     bool,
-    _about(
+    about(
         "Whoever begins the meeting decides whether it is recorded; for others, what it has to be. "
         "`false`: nothing is kept. Left out: as it is, or as the gateway is set to."
     ),
 ]
 Token = Annotated[
-    str, _about("What the gateway's operator or your backend issued. Programs may send it as a header instead.")
+    str, about("What the gateway's operator or your backend issued. Programs may send it as a header instead.")
 ]
-Secret = Annotated[str, _about("`session` of the newest `session.started`.", "id_chars")]
-Epoch = Annotated[str, _about("`epoch` of the newest `session.started`.", "id_chars")]
+Secret = Annotated[str, about("`session` of the newest `session.started`.", "id_chars")]
+Epoch = Annotated[str, about("`epoch` of the newest `session.started`.", "id_chars")]
 Offset = Annotated[int, Meta(ge=0, le=MAX_INT, description="Highest `offset` of any message received.")]
 OwnUtterance = Annotated[
     str,
-    _about(
+    about(
         "Chosen by the client, unique in its session, not empty; does not end with `~` and a number.", "id_chars"
     ),
 ]
 Rev = Annotated[int, Meta(ge=0, le=MAX_INT, description="Revision of the utterance, growing.")]
-Text = Annotated[str, _about("All of the utterance so far, however long; not only blanks.")]
+Text = Annotated[str, about("All of the utterance so far, however long; not only blanks.")]
 UtteranceLang = Annotated[
-    str, _about("Language of the text, if it is not the session's `speaks`. `auto`: it is detected.")
+    str, about("Language of the text, if it is not the session's `speaks`. `auto`: it is detected.")
 ]
 # Not bounded: words are not refused for the sake of their times (`checks.position`).
 StartMillis = Annotated[
     float,
-    _about("Where it begins in the speaker's audio, for subtitles, from 0 on. What makes no sense is left out."),
+    about("Where it begins in the speaker's audio, for subtitles, from 0 on. What makes no sense is left out."),
 ]
-Traceparent = Annotated[str, _about("The span that it belongs to in a trace of yours: W3C Trace Context.")]
-EndMillis = Annotated[float, _about("Where it ends there; not before `start_ms`.")]
-Nonce = Annotated[str, _about("Comes back in the `pong`.", "id_chars")]
+Traceparent = Annotated[str, about("The span that it belongs to in a trace of yours: W3C Trace Context.")]
+EndMillis = Annotated[float, about("Where it ends there; not before `start_ms`.")]
+Nonce = Annotated[str, about("Comes back in the `pong`.", "id_chars")]
 
 # ---------------------------------------------------------------- from the gateway
 
-Who = Annotated[str, _about("Public id of a participant in the meeting.")]
-Utterance = Annotated[str, _about("Id of the utterance, chosen by its speaker's client.")]
-TheirName = Annotated[str, _about("Their name; may be empty.")]
-TheySpeak = Annotated[str | None, _about("The language that they speak; null: not told, or detected.")]
-TheyRead = Annotated[list[str], _about("The languages that they read.")]
-SpeaksNow = Annotated[str | None, _about("Language of utterances without a `lang`; `auto`: detected; null: none.")]
-DetectedLang = Annotated[str | UnsetType, _about("The language that was spoken; only where it was detected.")]
+Who = Annotated[str, about("Public id of a participant in the meeting.")]
+Utterance = Annotated[str, about("Id of the utterance, chosen by its speaker's client.")]
+TheirName = Annotated[str, about("Their name; may be empty.")]
+TheySpeak = Annotated[str | None, about("The language that they speak; null: not told, or detected.")]
+TheyRead = Annotated[list[str], about("The languages that they read.")]
+SpeaksNow = Annotated[str | None, about("Language of utterances without a `lang`; `auto`: detected; null: none.")]
+DetectedLang = Annotated[str | UnsetType, about("The language that was spoken; only where it was detected.")]
 Confidence = Annotated[
     float | UnsetType,
-    _about(
+    about(
         "Estimated probability, from 0 to 1, that a reader would call the translation right. Absent: "
         "the model has no calibration."
     ),
 ]
 Unsure = Annotated[
     bool | UnsetType,
-    _about(
+    about(
         "Whether it should be shown differently: `confidence` is low, or the translation is no more "
         "than the original. Absent: no."
     ),
 ]
-Speaker = Annotated[str, _about("Name of who said it; may be empty.")]
-Target = Annotated[str, _about("The language that it is translated into.")]
-SaidRev = Annotated[int, _about("Revision of the utterance that this belongs to.")]
-Position = Annotated[int, _about("Position in the meeting's log, within its `epoch`.")]
+Speaker = Annotated[str, about("Name of who said it; may be empty.")]
+Target = Annotated[str, about("The language that it is translated into.")]
+SaidRev = Annotated[int, about("Revision of the utterance that this belongs to.")]
+Position = Annotated[int, about("Position in the meeting's log, within its `epoch`.")]
 AtMs = Annotated[
-    int | UnsetType, _about("When it came into the log: Unix time in milliseconds, by the gateway's clock.")
+    int | UnsetType, about("When it came into the log: Unix time in milliseconds, by the gateway's clock.")
 ]
 Recorded = Annotated[
     bool | UnsetType,
-    _about(
+    about(
         "`false`: the meeting is not recorded, so latecomers see nothing, and there is no transcript. "
         "Absent: it is recorded."
     ),
 ]
 Targets = Annotated[
     dict[str, list[str]] | UnsetType,
-    _about(
+    about(
         "Language that is spoken → the languages it is translated into. Absent: each of `languages` "
         "is translated into every other."
     ),
 ]
-TokenMillis = Annotated[int, _about("How long the session may still last, in milliseconds.")]
-DrainMillis = Annotated[int, _about("How long accepted work may still take, in milliseconds.")]
-ErrorCode = Annotated[str, _about("One of the error codes, for programs.")]
-ErrorText = Annotated[str, _about("A sentence for people; its words may change.")]
-Retryable = Annotated[bool, _about("Whether the same message may succeed later.")]
-RetryMillis = Annotated[int | None, _about("How long to wait before, in milliseconds; null: not known.")]
-ErrorUtterance = Annotated[str | None, _about("Id of your utterance that was refused; null: none, or not known.")]
-ErrorField = Annotated[str | None, _about("Path of the field that was refused, such as `reads[0]`; null: none.")]
+TokenMillis = Annotated[int, about("How long the session may still last, in milliseconds.")]
+DrainMillis = Annotated[int, about("How long accepted work may still take, in milliseconds.")]
+ErrorCode = Annotated[str, about("One of the error codes, for programs.")]
+ErrorText = Annotated[str, about("A sentence for people; its words may change.")]
+Retryable = Annotated[bool, about("Whether the same message may succeed later.")]
+RetryMillis = Annotated[int | None, about("How long to wait before, in milliseconds; null: not known.")]
+ErrorUtterance = Annotated[str | None, about("Id of your utterance that was refused; null: none, or not known.")]
+ErrorField = Annotated[str | None, about("Path of the field that was refused, such as `reads[0]`; null: none.")]

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from gateway.cli import main as cli
-from gateway.cli import notes
+from gateway.cli import sessions
 from gateway.cli.main import main
 from tests.cli.commands import ROOT
 
@@ -33,8 +33,8 @@ def test_every_exit_status_is_documented() -> None:
     statuses = {
         0,
         2,
-        notes.EXIT_UNREACHABLE,
-        notes.EXIT_FAILED,
+        sessions.EXIT_UNREACHABLE,
+        sessions.EXIT_FAILED,
         cli._INTERRUPTED,
         cli._BROKEN_PIPE,
     }

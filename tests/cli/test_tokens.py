@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.jobs import SessionOptions
+from gateway.cli.jobs import TextOptions
 from gateway.cli.main import main
-from gateway.cli.meeting import MeetingOptions
+from gateway.cli.sessions import MeetingOptions
 from gateway.cli.tokens import TokenFile, token_now, token_of
 from gateway.client import TokenUnavailable
 from gateway.protocol.messages import SessionRefresh, SessionStart, TokenExpiring, UtteranceFinal
@@ -124,8 +124,8 @@ def test_wrong_token_file_is_not_quoted(token_file: Path) -> None:
 
 def test_options_do_not_show_the_token(token_file: Path) -> None:
     for token in (token_of(None, SECRET, None), token_of(str(token_file), None, None)):
-        assert SECRET not in repr(SessionOptions("ws://a", "en", token=token))
-        assert SECRET not in repr(MeetingOptions("ws://a", "standup", token=token))
+        assert SECRET not in repr(TextOptions(url="ws://a", wait_s=0, source="en", token=token))
+        assert SECRET not in repr(MeetingOptions(url="ws://a", wait_s=0, meeting="standup", token=token))
 
 
 @pytest.mark.parametrize(
