@@ -38,7 +38,8 @@ class LoopThread:
 
     def _run_loop(self) -> None:
         # Ctrl-C must reach the main thread: only there does it interrupt a wait for input.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        if hasattr(signal, "pthread_sigmask"):  # not on Windows
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self._loop.run_forever()
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
