@@ -14,14 +14,7 @@ from prometheus_client import REGISTRY
 
 from gateway import config, metrics
 from gateway.cli.flags.parser import parser
-from gateway.config import (
-    AuthSettings,
-    EngineSettings,
-    EventLogSettings,
-    LaneSettings,
-    Settings,
-    StoreSettings,
-)
+from gateway.config import AuthSettings, EngineSettings, EventLogSettings, LaneSettings, Settings, StoreSettings
 from gateway.config.validation import range_of
 from gateway.domain.errors import error_classes
 from gateway.domain.webhooks import Webhook

@@ -19,13 +19,7 @@ from gateway.cli.sessions import EXIT_FAILED, LAST_WORDS, EngineWait, note, note
 from gateway.cli.terminal.drawing import LiveLines, can_redraw, escaped, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
 from gateway.domain.errors import Draining, Unauthenticated, UnsupportedOption
-from gateway.protocol.messages import (
-    Error,
-    ServerMessage,
-    TranslationDelta,
-    TranslationFailed,
-    TranslationFinal,
-)
+from gateway.protocol.messages import Error, ServerMessage, TranslationDelta, TranslationFailed, TranslationFinal
 
 # Texts under way at once when the output is not a terminal.
 _WINDOW = 8

@@ -16,21 +16,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from gateway.protocol.messages import (
-    Error,
-    ServerMessage,
-    SessionEnd,
-    UtteranceFinal,
-)
+from gateway.protocol.messages import Error, ServerMessage, SessionEnd, UtteranceFinal
 from tests.processes import DEFAULT_SIGNALS
-from tests.scripted_gateway import (
-    Peer,
-    accepted,
-    delta,
-    refused,
-    scripted_gateway,
-    translated,
-)
+from tests.scripted_gateway import Peer, accepted, delta, refused, scripted_gateway, translated
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,19 +5,9 @@ from __future__ import annotations
 import re
 
 from gateway.cli import jobs
-from gateway.protocol.messages import (
-    SessionUpdate,
-    SessionUpdated,
-    UtteranceFinal,
-)
+from gateway.protocol.messages import SessionUpdate, SessionUpdated, UtteranceFinal
 from tests.cli.commands import chat, echo, on_a_terminal, run, run_against
-from tests.scripted_gateway import (
-    Peer,
-    delta,
-    refused,
-    scripted_gateway,
-    translated,
-)
+from tests.scripted_gateway import Peer, delta, refused, scripted_gateway, translated
 
 
 async def test_without_to_every_other_language_is_read() -> None:

@@ -18,9 +18,7 @@ from gateway.cli import main as cli
 from gateway.cli.main import main
 from gateway.domain.errors import StartupError
 from tests.cli.commands import COMMAND, COMMANDS, ROOT, chat, echo, real_gateway, run
-from tests.scripted_gateway import (
-    scripted_gateway,
-)
+from tests.scripted_gateway import scripted_gateway
 
 # ---------------------------------------------------------------- help and usage
 

@@ -29,18 +29,7 @@ from gateway.protocol.messages import (
     UtteranceCancelled,
 )
 from tests.cli.commands import on_a_terminal, run
-from tests.cli.meetings import (
-    ANA,
-    BEN,
-    NAMES,
-    caption,
-    command,
-    delta,
-    failed,
-    final,
-    interrupted,
-    started,
-)
+from tests.cli.meetings import ANA, BEN, NAMES, caption, command, delta, failed, final, interrupted, started
 from tests.scripted_gateway import Peer, scripted_gateway
 
 # ---------------------------------------------------------------- what a reader sees

@@ -7,13 +7,7 @@ import signal
 import pytest
 
 from gateway.cli import jobs
-from gateway.protocol.messages import (
-    Error,
-    LanguagesChanged,
-    Ping,
-    SessionStart,
-    UtteranceFinal,
-)
+from gateway.protocol.messages import Error, LanguagesChanged, Ping, SessionStart, UtteranceFinal
 from tests.cli.commands import on_a_terminal, run, run_against
 from tests.cli.meetings import command, interrupted, started
 from tests.gateways import running

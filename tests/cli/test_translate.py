@@ -9,11 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.engines.simulated import Script, SimulatedEngine
-from gateway.protocol.messages import (
-    ServerMessage,
-    SessionStart,
-    UtteranceFinal,
-)
+from gateway.protocol.messages import ServerMessage, SessionStart, UtteranceFinal
 from tests.cli.commands import (
     COMMAND,
     FOUND,
@@ -29,15 +25,7 @@ from tests.cli.commands import (
 )
 from tests.cli.meetings import command, interrupted
 from tests.gateways import running
-from tests.scripted_gateway import (
-    ANOTHER,
-    Peer,
-    delta,
-    failed,
-    refused,
-    scripted_gateway,
-    translated,
-)
+from tests.scripted_gateway import ANOTHER, Peer, delta, failed, refused, scripted_gateway, translated
 
 # ---------------------------------------------------------------- translate, into a pipe
 

@@ -15,13 +15,7 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
-from gateway.client import (
-    GatewayUnreachable,
-    InvalidAddress,
-    NotAuthorized,
-    connect,
-    stream_url,
-)
+from gateway.client import GatewayUnreachable, InvalidAddress, NotAuthorized, connect, stream_url
 from tests.clocks import swiftly
 from tests.scripted_gateway import STARTED, scripted_gateway, silent
 

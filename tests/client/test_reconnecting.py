@@ -35,14 +35,7 @@ from gateway.protocol.messages import (
 )
 from tests.client.reading import connect_at_once, everything, kinds, session_of, until
 from tests.clocks import swiftly
-from tests.scripted_gateway import (
-    STARTED,
-    Peer,
-    accepted,
-    refused,
-    resumed,
-    scripted_gateway,
-)
+from tests.scripted_gateway import STARTED, Peer, accepted, refused, resumed, scripted_gateway
 
 # ---------------------------------------------------------------- losing and finding
 

@@ -8,13 +8,7 @@ import pytest
 
 from gateway.domain import errors
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.errors import (
-    GatewayError,
-    ProtocolError,
-    StateError,
-    Unavailable,
-    error_classes,
-)
+from gateway.domain.errors import GatewayError, ProtocolError, StateError, Unavailable, error_classes
 
 
 def drawn() -> dict[str, tuple[str, str]]:

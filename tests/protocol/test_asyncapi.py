@@ -11,12 +11,7 @@ import pytest
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import error_classes
 from gateway.protocol.codec import CODECS, JSON
-from gateway.protocol.messages import (
-    ClientMessage,
-    ServerMessage,
-    client_messages,
-    server_messages,
-)
+from gateway.protocol.messages import ClientMessage, ServerMessage, client_messages, server_messages
 from tests.documents import ASYNCAPI, MESSAGES, resolve, tag, validator
 
 

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.domain.errors import GatewayError, InvalidMessage, MessageTooLarge, ProtocolError, UnknownType
 from gateway.protocol.codec import CODECS, JSON, MSGPACK, Codec, negotiate
-from gateway.protocol.messages import (
-    Ping,
-    TranslationDelta,
-    UtteranceFinal,
-    client_messages,
-)
+from gateway.protocol.messages import Ping, TranslationDelta, UtteranceFinal, client_messages
 
 BOTH = pytest.mark.parametrize("codec", CODECS.values(), ids=["json", "msgpack"])
 MAX = 10_000

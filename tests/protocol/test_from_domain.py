@@ -9,13 +9,7 @@ from gateway.domain.engine import Confidence, EngineProfile
 from gateway.domain.errors import EngineUnavailable, InvalidValue, error_classes
 from gateway.domain.log import Publication, Said, Timings, Translated, Untranslated, Utterance
 from gateway.protocol.from_domain import caption_message, error_message, languages_message, publication_message
-from gateway.protocol.messages import (
-    Caption,
-    Error,
-    LanguagesChanged,
-    TranslationFailed,
-    TranslationFinal,
-)
+from gateway.protocol.messages import Caption, Error, LanguagesChanged, TranslationFailed, TranslationFinal
 
 TIMINGS = Timings(1.0, 2.0, 3.0)
 
