@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from starlette.applications import Starlette
 
 from gateway.app import Gateway
-from gateway.config import LaneSettings, Settings
+from gateway.config import LaneSettings
 from gateway.domain.engine import EngineHealth
 from gateway.domain.errors import InvalidValue, StartupError
 from gateway.keys import operators_of
 from gateway.runtime import log_from, log_level
 from gateway.server import page
 from gateway.server.administration import meetings, processes, webhooks
-from gateway.server.administration.operators import Operators
 from gateway.server.administration.processes import Worker
 from gateway.server.http import admin
 from gateway.server.http.readiness import Whole
@@ -28,17 +27,11 @@ from gateway.server.http.readiness import Whole
 _log = logging.getLogger(__name__)
 
 
-def operators(settings: Settings) -> Operators | None:
-    """Who may use the administration; None where there is none. Raises `StartupError`."""
-    keys = operators_of(settings)
-    return None if keys is None else Operators(keys.operator)
-
-
 def admin_app(gateway: Gateway) -> Starlette:
     """What is served at the admin address. Raises `StartupError` if the operators' keys cannot be used."""
     settings = gateway.settings
     more = []
-    if (allowed := operators(settings)) is not None:
+    if (allowed := operators_of(settings)) is not None:
         more += meetings.routes(allowed, gateway.log, gateway.session_store, gateway.sessions.revoke)
         more += processes.routes(allowed, _OneProcess(gateway))
         more += webhooks.routes(allowed, lambda: settings.webhooks, gateway.store.webhooks, gateway.webhooks.ping)
@@ -105,7 +98,7 @@ def lanes_without(lanes: Sequence[LaneSettings], name: str) -> tuple[LaneSetting
 
 
 def check_others(lanes: Sequence[LaneSettings], name: str) -> None:
-    """Raises `InvalidValue`, for whoever asks that one be drained, where no other is left."""
+    """Raises `InvalidValue`, for the client, where no other lane is left."""
     try:
         lanes_without(lanes, name)
     except StartupError as error:

@@ -357,7 +357,7 @@ class Gateway:
                 await self.usage.show()
             except LogUnavailable:
                 pass
-            except Exception:  # what is swept up is not worth the meetings that go on
+            except Exception:  # meetings must continue
                 _log.exception("something that has expired could not be let go of")
 
     # ------------------------------------------------------------ restarts

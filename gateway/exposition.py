@@ -1,7 +1,7 @@
 """The metrics of several processes as one page, with a label that says whose each sample is.
 
 Pages are in Prometheus' text format. While there are traces, processes add examples to samples, in OpenMetrics'
-way. Whoever asks gets them in that format only (`as_open_metrics`), and else none (`as_text`).
+way. Scrapers get them in that format only (`as_open_metrics`), and else none (`as_text`).
 Knows: both formats. Must not know: what is measured, who asks.
 """
 

@@ -1,4 +1,4 @@
-"""What tokens are verified with, by the settings."""
+"""What tokens and operators' keys are verified with, by the settings."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from gateway.config import Settings
 from gateway.domain.errors import StartupError
 from gateway.identity.authenticator import Keys
 from gateway.identity.jwks import PublicKeys, fetch
+from gateway.server.administration.operators import Operators
 from gateway.server.guard.hosts import is_loopback
 
 
 def keys_of(settings: Settings) -> Keys | None:
-    """None where nobody needs a token. Raises `StartupError` where everybody would be let in unasked."""
+    """None where tokens are not needed. Raises `StartupError` where everybody would be let in unasked."""
     auth = settings.auth
     if auth.keys_file is None and auth.jwks_url is None:
         if not is_loopback(settings.host) and not auth.insecure_open:
@@ -29,8 +30,8 @@ def keys_of(settings: Settings) -> Keys | None:
     return Keys(None if auth.keys_file is None else Path(auth.keys_file), public, audience=auth.audience)
 
 
-def operators_of(settings: Settings) -> Keys | None:
-    """Verifies operators' keys; None without an administration. Raises `StartupError`."""
+def operators_of(settings: Settings) -> Operators | None:
+    """Who may use the administration; None where there is none. Raises `StartupError`."""
     if settings.admin_keys_file is None:
         return None
     keys = Keys(Path(settings.admin_keys_file), audience=settings.auth.audience)
@@ -39,4 +40,4 @@ def operators_of(settings: Settings) -> Keys | None:
             f"{settings.admin_keys_file} has no operator's key: make one with `gateway key admin --keys "
             f"{settings.admin_keys_file}`."
         )
-    return keys
+    return Operators(keys.operator)

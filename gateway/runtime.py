@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 # File descriptors kept for the engine, for logs, and for refusing clients.
 RESERVED_FILES = 256
 
-# File descriptors that are asked for where there is no limit.
+# File descriptors that the process asks for where the system has no limit.
 _MOST_FILES = 1_048_576
 
 # How long another thread, such as one that writes metrics, may hold up the event loop. Python's default is 5 ms,

@@ -116,7 +116,7 @@ class Store:
 
     @property
     def is_shared(self) -> bool:
-        """Whether other gateways go on with what this one leaves."""
+        """Whether other gateways take over what this one leaves."""
         return bool(self._redis)
 
     async def open(self) -> None:
@@ -124,7 +124,7 @@ class Store:
         try:
             await self.reach()
             await self.log.start()
-        except BaseException:  # cancelled, too
+        except BaseException:  # also when cancelled
             await self.leave()
             raise
 

@@ -123,14 +123,14 @@ async def ray(folder: Path) -> AsyncIterator[tuple[str, Callable[[], None]]]:
     )
 
     def kill() -> None:
-        below = processes.descendants(processes.of(started.pid))
+        below = processes.descendants(processes.with_pids(started.pid))
         victim = next(process for process in sorted(below, key=lambda each: each.pid) if _is_engine(process.pid))
         os.kill(victim.pid, signal.SIGKILL)
 
     async with serving(started, "Ray Serve", lambda _: None):
         yield started.url, kill
         # Its processes have sessions of their own, and engines outlive the replicas that started them.
-        below = processes.descendants(processes.of(started.pid))
+        below = processes.descendants(processes.with_pids(started.pid))
         await started.end()
         await asyncio.to_thread(processes.kill, below, 10.0)
 

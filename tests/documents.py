@@ -9,10 +9,7 @@ import msgspec
 from jsonschema import Draft202012Validator
 
 from gateway.protocol.asyncapi import asyncapi
-from gateway.protocol.messages import (
-    client_messages,
-    server_messages,
-)
+from gateway.protocol.messages import client_messages, server_messages
 
 ASYNCAPI = asyncapi()
 

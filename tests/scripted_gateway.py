@@ -17,6 +17,7 @@ from gateway.protocol.messages import (
     ClientMessage,
     Error,
     ServerMessage,
+    SessionEnd,
     SessionStart,
     SessionStarted,
     Timings,
@@ -57,6 +58,11 @@ class Peer(Visitor):
         await self.say(accepted(utterance))
         return utterance
 
+    async def end(self) -> None:
+        """Take the end of the session, which the gateway then closes."""
+        await self.expect(SessionEnd)
+        await self.leave(1000)
+
     async def leave(self, code: int, *last_words: ServerMessage) -> None:
         await self.say(*last_words)
         await self.connection.close(code)
@@ -69,6 +75,20 @@ def scripted_gateway(
     return scripted.scripted_gateway(
         lambda visitor: script(Peer(visitor.connection, visitor.visit)), statuses=statuses
     )
+
+
+async def silent(peer: Peer) -> None:
+    """Start the session, and say nothing more."""
+    await peer.start()
+    await peer.connection.wait_closed()
+
+
+async def lost_once(peer: Peer) -> None:
+    """Lose the first connection; end the session that comes back."""
+    await peer.start()
+    if peer.visit == 1:
+        peer.drop()
+    await peer.leave(1000)
 
 
 STARTED = SessionStarted(

@@ -89,7 +89,7 @@ async def ready(gateway: Running) -> None:
         await asyncio.sleep(0.001)
 
 
-async def test_each_pair_is_translated_by_the_engines_that_have_it() -> None:
+async def test_engines_translate_their_pairs() -> None:
     settings = several(lane("japanese", "en-ja"), lane("others", "*-de", "fr-*"))
     async with running(settings) as gateway:
         await ready(gateway)
@@ -118,7 +118,7 @@ async def test_each_pair_is_translated_by_the_engines_that_have_it() -> None:
             assert f'gateway_engine_restarts_total{{engine="{name}",reason="crash"}}' in page
 
 
-async def test_an_engine_that_is_killed_costs_no_final_while_another_has_its_pairs() -> None:
+async def test_killed_engine_costs_no_final() -> None:
     async with running(several(lane("a"), lane("b"))) as gateway:
         await ready(gateway)
         async with joined(gateway, reads=["ja", "de"], speaks="en") as ana:
@@ -156,7 +156,7 @@ async def test_an_engine_that_is_killed_costs_no_final_while_another_has_its_pai
 
 
 @pytest.mark.parametrize("while_said", [False, True])
-async def test_a_text_that_kills_engines_fails_alone_and_one_engine_never_dies(while_said: bool) -> None:
+async def test_text_that_kills_engines_fails_alone(while_said: bool) -> None:
     script = replace(SCRIPT, max_running=8)
     async with running(several(lane("a", script=script), lane("b", script=script))) as gateway:
         await ready(gateway)
@@ -185,7 +185,7 @@ async def test_a_text_that_kills_engines_fails_alone_and_one_engine_never_dies(w
         assert crashes <= 3
 
 
-async def test_an_engine_is_replaced_by_a_newer_one_without_a_lost_sentence() -> None:
+async def test_engine_is_replaced_without_a_lost_sentence() -> None:
     async with running(several(lane("old", "en-ja", "ja-de"))) as gateway:
         await ready(gateway)
         async with joined(gateway, reads=["ja", "de"], speaks="en") as ana:
@@ -205,7 +205,7 @@ async def test_an_engine_is_replaced_by_a_newer_one_without_a_lost_sentence() ->
         assert 'gateway_engine_ready{engine="old"}' not in page
 
 
-async def test_open_sessions_are_told_when_the_languages_change_and_only_then() -> None:
+async def test_sessions_are_told_when_languages_change() -> None:
     german = lane("german", "en-de")
     async with running(several(lane("old", "en-ja"), german)) as gateway:
         await ready(gateway)
@@ -228,7 +228,7 @@ def _always(wanted: list[LaneSettings], _: object) -> list[LaneSettings]:
     return wanted
 
 
-async def test_an_engine_that_cannot_be_started_takes_no_other_away() -> None:
+async def test_engine_that_cannot_start_replaces_none() -> None:
     async with running(several(lane("old", "en-ja"))) as gateway:
         await ready(gateway)
         for wanted in ([lane("new", "ko-ja")], [lane("old", "en-de")], []):
@@ -242,7 +242,7 @@ async def test_an_engine_that_cannot_be_started_takes_no_other_away() -> None:
             await gateway.gateway.change_engines(lambda _: [lane("new", "en-ja")])
 
 
-async def test_unfinished_speech_gives_way_where_the_engines_host_is_late() -> None:
+async def test_partials_give_way_to_a_late_host() -> None:
     async with running(Settings()) as gateway:
         whole = gateway.gateway
         before = whole.engine.capacity()

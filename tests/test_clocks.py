@@ -32,7 +32,7 @@ def test_hours_pass_at_once_and_in_their_order() -> None:
 
 
 @swiftly
-async def test_a_thread_is_waited_for_while_time_stands_still() -> None:
+async def test_thread_is_waited_for() -> None:
     go_on = threading.Event()
     loop = asyncio.get_running_loop()
     began_s = loop.time()

@@ -40,7 +40,13 @@ async def found(about: str, given: Settings, *, workers: int | None = None) -> F
     return finding
 
 
-async def test_where_all_is_well_the_only_warning_is_the_engine_that_translates_nothing() -> None:
+async def check(about: str, given: Settings, state: str, words: str = "", *, workers: int | None = None) -> None:
+    """The state of the only finding about it, and words of what is said."""
+    finding = await found(about, given, workers=workers)
+    assert (finding.state, words in finding.said) == (state, True), finding.said
+
+
+async def test_only_warning_is_the_simulated_engine() -> None:
     given = settings()
     assert {each.about: each.state for each in await examine(given)} == {
         "port": "ok",
@@ -50,48 +56,42 @@ async def test_where_all_is_well_the_only_warning_is_the_engine_that_translates_
         "engine": "warning",
     }
     # It was only looked at.
-    assert (await found("port", given)).state == "ok"
+    await check("port", given, "ok")
 
 
 async def test_ports_that_are_taken() -> None:
     with taken_port() as taken:
         port = taken.getsockname()[1]
         for about, given in (("port", settings(port=port)), ("metrics", settings(admin_port=port))):
-            state, _, said = await found(about, given)
-            assert state == "problem"
-            assert "is taken" in said
+            await check(about, given, "problem", "is taken")
 
 
 async def test_operators_keys(tmp_path: Path) -> None:
     operator = Operator(tmp_path)
     given = settings(admin_port=0, admin_keys_file=str(operator.path))
-    assert (await found("operators", given)).state == "ok"
+    await check("operators", given, "ok")
     key_file.save(operator.path, KeyFile())
-    assert (await found("operators", given)).state == "problem"
+    await check("operators", given, "problem")
 
 
 async def test_everybody_would_be_let_in() -> None:
-    assert (await found("keys", settings(host="0.0.0.0"))).state == "problem"
-    assert (
-        await found("keys", settings(host="0.0.0.0", auth=AuthSettings(insecure_open=True)))
-    ).state == "warning"
+    await check("keys", settings(host="0.0.0.0"), "problem")
+    await check("keys", settings(host="0.0.0.0", auth=AuthSettings(insecure_open=True)), "warning")
 
 
 async def test_more_sessions_than_the_system_allows_connections() -> None:
-    state, _, said = await found("connections", settings(max_sessions=10_000_000))
-    assert state == "warning"
-    assert "LimitNOFILE" in said
+    await check("connections", settings(max_sessions=10_000_000), "warning", "LimitNOFILE")
 
 
 @pytest.mark.parametrize(("days", "state"), [(-1, "problem"), (3, "warning"), (300, "ok")])
 async def test_a_certificate_that_ends(days: int, state: str, tmp_path: Path) -> None:
     made = certificate(tmp_path, days=days)
-    assert (await found("certificate", settings(tls_cert=str(made.cert), tls_key=str(made.key)))).state == state
+    await check("certificate", settings(tls_cert=str(made.cert), tls_key=str(made.key)), state)
 
 
 async def test_a_certificate_that_is_not_there(tmp_path: Path) -> None:
     nowhere = str(tmp_path / "nowhere.pem")
-    assert (await found("certificate", settings(tls_cert=nowhere, tls_key=nowhere))).state == "problem"
+    await check("certificate", settings(tls_cert=nowhere, tls_key=nowhere), "problem")
 
 
 async def test_stores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,89 +105,76 @@ async def test_stores(monkeypatch: pytest.MonkeyPatch) -> None:
         return 3_600.0
 
     monkeypatch.setattr(doctor, "clock_offset_s", an_hour_ahead)
-    state, _, said = await found("store", settings(store=StoreSettings(url=good)))
-    assert (state, "3600 s ahead" in said) == ("warning", True)
+    await check("store", settings(store=StoreSettings(url=good)), "warning", "3600 s ahead")
+
+
+SECRET = f"whsec_{'A' * 32}"
 
 
 @pytest.mark.usefixtures("no_proxies")
 @pytest.mark.parametrize(
-    ("url", "secret", "state", "words"),
+    ("url", "secret", "proxy", "state", "words"),
     [
-        ("https://localhost/hook?s3cret", f"whsec_{'A' * 32}", "ok", "Webhook backend has a secret"),
-        ("https://nowhere.invalid/?s3cret", f"whsec_{'A' * 32}", "warning", "The host nowhere.invalid of webhook"),
-        (f"https://{'a' * 64}.invalid/?s3cret", f"whsec_{'A' * 32}", "warning", "of webhook backend is not found"),
-        ("https://localhost/hook?s3cret", "password", "problem", "openssl rand"),
+        ("https://localhost/hook?s3cret", SECRET, "", "ok", "Webhook backend has a secret"),
+        ("https://nowhere.invalid/?s3cret", SECRET, "", "warning", "The host nowhere.invalid of webhook"),
+        (f"https://{'a' * 64}.invalid/?s3cret", SECRET, "", "warning", "of webhook backend is not found"),
+        ("https://localhost/hook?s3cret", "password", "", "problem", "openssl rand"),
+        ("https://no.invalid", SECRET, "http://ana:s3cret@localhost:3128", "ok", "its proxy localhost is found"),
+        (
+            "https://no.invalid",
+            SECRET,
+            "http://ana:s3cret@nowhere.invalid:3128",
+            "warning",
+            "proxy nowhere.invalid",
+        ),
+        ("https://no.invalid", SECRET, "socks5://ana:s3cret@localhost", "warning", "not one for HTTP"),
+        ("https://no.invalid", SECRET, "http://ana:s3cret@[localhost", "warning", "cannot be used"),
     ],
 )
-async def test_webhooks(tmp_path: Path, url: str, secret: str, state: str, words: str) -> None:
+async def test_webhooks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, secret: str, proxy: str, state: str, words: str
+) -> None:
     (tmp_path / "secret").write_text(secret)
     webhook = Webhook(name="backend", url=url, secret_file=str(tmp_path / "secret"))
-    finding = await found("webhook", settings(webhooks=(webhook,)))
-    assert (finding.state, words in finding.said, "s3cret" in finding.said) == (state, True, False)
-
-
-@pytest.mark.usefixtures("no_proxies")
-@pytest.mark.parametrize(
-    ("proxy", "state", "words"),
-    [
-        ("http://ana:s3cret@localhost:3128", "ok", "its proxy localhost is found"),
-        ("http://ana:s3cret@nowhere.invalid:3128", "warning", "The proxy nowhere.invalid of webhook backend"),
-        ("socks5://ana:s3cret@localhost", "warning", "not one for HTTP"),
-        ("http://ana:s3cret@[localhost", "warning", "cannot be used"),
-    ],
-)
-async def test_proxies_of_webhooks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str, state: str, words: str
-) -> None:
-    (tmp_path / "secret").write_text(f"whsec_{'A' * 32}")
-    webhook = Webhook(name="backend", url="https://nowhere.invalid", secret_file=str(tmp_path / "secret"))
-    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    if proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy)
     finding = await found("webhook", settings(webhooks=(webhook,)))
     assert (finding.state, words in finding.said, "s3cret" in finding.said) == (state, True, False)
 
 
 async def test_workers_need_a_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert (await found("store", settings(), workers=2)).state == "ok"
+    await check("store", settings(), "ok", workers=2)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert (await found("store", settings(), workers=2)).state == "problem"
+    await check("store", settings(), "problem", workers=2)
 
 
-async def test_the_bundled_model_is_not_assembled_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_doctor_does_not_assemble_the_bundled_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "is_ready", lambda: False)
-    finding = await found("engine", settings(engine=EngineSettings()))
-    assert finding.state == "ok"
-    assert finding.said.endswith("The bundled model is assembled at the first start, in about 10 s.")
+    words = "The bundled model is assembled at the first start, in about 10 s."
+    await check("engine", settings(engine=EngineSettings()), "ok", words)
 
 
 async def test_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    state, _, said = await found("engine", settings(engine=EngineSettings()))
-    assert state == "ok"
-    assert "vllm" in said
-    state, _, said = await found("engine", settings(engine=EngineSettings(model="/nowhere")))
-    assert (state, "config.json is missing" in said) == ("problem", True)
+    await check("engine", settings(engine=EngineSettings()), "ok", "vllm")
+    await check("engine", settings(engine=EngineSettings(model="/nowhere")), "problem", "config.json is missing")
     monkeypatch.setattr(doctor, "_is_installed", lambda _: False)
-    state, _, said = await found("engine", settings(engine=EngineSettings()))
-    assert (state, "make install" in said) == ("problem", True)
+    await check("engine", settings(engine=EngineSettings()), "problem", "make install")
 
 
 @pytest.mark.parametrize("memory", ["available_gib", "available_shared_mib"])
 async def test_too_little_memory(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, memory, lambda: 0.1)
-    state, _, said = await found("engine", settings(engine=EngineSettings()))
-    assert (state, "Too little" in said) == ("problem", True)
+    await check("engine", settings(engine=EngineSettings()), "problem", "Too little")
 
 
 async def test_a_remote_server_that_does_not_answer() -> None:
     remote = EngineSettings(kind="remote", url=f"http://127.0.0.1:{free_port()}")
-    state, _, said = await found("engine", settings(engine=remote))
-    assert state == "problem"
-    assert "takes no requests" in said
+    await check("engine", settings(engine=remote), "problem", "takes no requests")
 
 
-async def test_the_file_of_a_remote_servers_key_is_not_there() -> None:
+async def test_missing_key_file_of_a_remote_server() -> None:
     remote = EngineSettings(kind="remote", url=f"http://127.0.0.1:{free_port()}", api_key_file="/nowhere")
-    state, _, said = await found("engine", settings(engine=remote))
-    assert (state, "api_key_file" in said) == ("problem", True)
+    await check("engine", settings(engine=remote), "problem", "api_key_file")
 
 
 GIB = 2**30
@@ -211,9 +198,8 @@ async def test_a_machine_without_a_gpu_uses_the_cpu(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(hardware, "gpu_present", lambda: False)
     monkeypatch.setattr(hardware, "_answers", lambda: False)
     given = settings(engine=EngineSettings())
-    assert (await found("driver", given)).state == "ok"
-    state, _, said = await found("gpu", given)
-    assert (state, "the CPU build" in said) == ("ok", True)
+    await check("driver", given, "ok")
+    await check("gpu", given, "ok", "the CPU build")
 
 
 async def test_a_gpu_with_room_and_one_without(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,23 +209,19 @@ async def test_a_gpu_with_room_and_one_without(monkeypatch: pytest.MonkeyPatch) 
     assert (driver.state, "580.65.06" in driver.said) == ("ok", True)
     state, _, said = await found("gpu", settings(engine=EngineSettings(device="0")))
     assert (state, said) == ("ok", "GPU 0 is an NVIDIA H100 with 79.0 of 80.0 GiB free.")
-    state, _, said = await found("gpu", settings(engine=EngineSettings(device="1")))
-    assert (state, "lower gpu_memory_utilization" in said) == ("warning", True)
-    state, _, said = await found("gpu", settings(engine=EngineSettings(device="7")))
-    assert (state, "nvidia-smi -L" in said) == ("problem", True)
+    await check("gpu", settings(engine=EngineSettings(device="1")), "warning", "lower gpu_memory_utilization")
+    await check("gpu", settings(engine=EngineSettings(device="7")), "problem", "nvidia-smi -L")
 
 
 async def test_a_driver_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "gpu_present", lambda: True)
     monkeypatch.setattr(hardware, "_answers", lambda: False)
-    state, _, said = await found("driver", settings(engine=EngineSettings()))
-    assert (state, "--gpus all" in said) == ("problem", True)
+    await check("driver", settings(engine=EngineSettings()), "problem", "--gpus all")
 
 
 async def test_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "available_gib", lambda: 0.4)
-    state, _, said = await found("memory", settings())
-    assert (state, "0.4 GiB" in said) == ("warning", True)
+    await check("memory", settings(), "warning", "0.4 GiB")
 
 
 async def test_an_engine_that_waits_for_the_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,6 +261,6 @@ async def test_an_engine_that_waits_for_the_gateway(tmp_path: Path, monkeypatch:
         os.kill(pid, signal.SIGKILL)
 
 
-async def test_a_folder_goes_with_something_that_is_kept_there(tmp_path: Path) -> None:
+async def test_state_dir_alone_is_refused(tmp_path: Path) -> None:
     [finding] = [each for each in await examine(settings(), state_dir=tmp_path) if each.about == "kept"]
     assert (finding.state, finding.said) == ("problem", "--state-dir goes with --workers or --keep-engine.")

@@ -66,6 +66,7 @@ RULE: dict[str, set[str]] = {
     # Several processes of what `serving` runs in one.
     "workers": {
         "domain",
+        "keys",
         "engines",
         "engine",
         "server",

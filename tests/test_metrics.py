@@ -55,7 +55,7 @@ def test_what_is_measured_of_an_engine_names_it() -> None:
     }
 
 
-def test_what_an_alert_counts_is_there_before_it_happens() -> None:
+def test_alert_series_exist_from_the_start() -> None:
     page = subprocess.run(
         [sys.executable, "-c", "from gateway import metrics; print(metrics.exposition().decode())"],
         capture_output=True,

@@ -36,7 +36,7 @@ def has_logic(tree: ast.Module) -> bool:
 def holds_values(node: ast.ClassDef) -> bool:
     kinds = {name.id for base in node.bases for name in ast.walk(base) if isinstance(name, ast.Name)}
     decorators = {name.id for each in node.decorator_list for name in ast.walk(each) if isinstance(name, ast.Name)}
-    return bool(kinds & {"Struct", "Protocol", "Enum"}) or "dataclass" in decorators
+    return bool(kinds & {"Struct", "Protocol", "Enum", "IntEnum"}) or "dataclass" in decorators
 
 
 def file_of(module: str) -> Path:

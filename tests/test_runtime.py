@@ -29,18 +29,18 @@ def _as_it_was() -> Iterator[None]:
     sys.setswitchinterval(interval_s)
 
 
-def test_no_thread_keeps_the_event_loop_waiting_for_long() -> None:
+def test_threads_switch_within_a_millisecond() -> None:
     settle_interpreter()
     assert sys.getswitchinterval() == pytest.approx(0.001)
 
 
-def test_a_pass_of_the_middle_generation_looks_at_no_more_than_it_can_in_a_moment() -> None:
+def test_garbage_collection_passes_are_short() -> None:
     settle_interpreter()
     first, second, _ = gc.get_threshold()
     assert first * second <= 50_000
 
 
-def test_the_log_has_one_line_for_each_event_of_the_level_and_above() -> None:
+def test_log_has_a_line_for_each_event() -> None:
     terminal = io.StringIO()
     log_to(terminal, LogStyle("INFO"))
     log_to(terminal, LogStyle("INFO"))
@@ -51,7 +51,7 @@ def test_the_log_has_one_line_for_each_event_of_the_level_and_above() -> None:
     ]
 
 
-def test_a_program_gets_an_object_a_line_and_people_nothing_else() -> None:
+def test_json_log_has_an_object_a_line() -> None:
     terminal = io.StringIO()
     said = log_to(terminal, LogStyle("INFO", "json"), who="worker 2")
     assert log_style() == (logging.INFO, "json")
@@ -87,14 +87,14 @@ def test_a_program_gets_an_object_a_line_and_people_nothing_else() -> None:
         "Unsupported upgrade request.",
     ],
 )
-def test_what_anybody_could_fill_the_log_with_is_not_in_it(line: str) -> None:
+def test_clients_cannot_fill_the_log(line: str) -> None:
     terminal = io.StringIO()
     log_to(terminal, LogStyle("INFO"))
     logging.getLogger("uvicorn.error").warning(line)
     assert terminal.getvalue() == ""
 
 
-def test_a_process_opens_as_many_files_as_the_system_allows() -> None:
+def test_file_limit_is_raised() -> None:
     script = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 128));"
         "from gateway.runtime import raise_file_limit;"
@@ -104,7 +104,7 @@ def test_a_process_opens_as_many_files_as_the_system_allows() -> None:
     assert said.stdout.split() == ["128", "128", "128"]
 
 
-def test_of_the_server_there_is_what_went_wrong_but_not_each_refused_handshake() -> None:
+def test_refused_handshakes_are_not_logged() -> None:
     terminal, server = io.StringIO(), logging.getLogger("uvicorn.error")
     server.setLevel("INFO")
     log_to(terminal, LogStyle("INFO"))
@@ -127,7 +127,7 @@ def test_the_mean_lies_between_none_and_the_greatest(late_s: list[float]) -> Non
         assert 0 <= lag.mean_s <= max(late_s) * (1 + 1e-9)
 
 
-def test_it_is_what_it_was_all_along_and_forgets_what_is_over() -> None:
+def test_lag_follows_and_forgets() -> None:
     told: list[float] = []
     lag = EventLoopLag(told.append)
     for _ in range(100):
@@ -139,7 +139,7 @@ def test_it_is_what_it_was_all_along_and_forgets_what_is_over() -> None:
     assert told == [0.02] * 100 + [0.0] * 100
 
 
-def test_one_second_of_standstill_weighs_a_second_not_one_look_of_many() -> None:
+def test_standstill_of_a_second_weighs_a_second() -> None:
     lag = EventLoopLag()
     for _ in range(20):
         lag.late(0.0)
@@ -147,7 +147,7 @@ def test_one_second_of_standstill_weighs_a_second_not_one_look_of_many() -> None
     assert lag.mean_s > 0.5
 
 
-async def test_a_loop_that_is_kept_from_its_work_is_late() -> None:
+async def test_blocked_loop_is_late() -> None:
     lag = EventLoopLag()
     with lag:
         await asyncio.sleep(0)
@@ -188,7 +188,7 @@ async def test_it_looks_no_more_once_it_is_left() -> None:
     ("given", "is_terminal", "format"),
     [("auto", True, "text"), ("auto", False, "json"), ("text", False, "text"), ("json", True, "json")],
 )
-def test_the_log_is_for_people_on_a_terminal_and_else_for_programs(
+def test_log_format_suits_the_terminal(
     given: Literal["auto", "text", "json"], is_terminal: bool, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = io.StringIO()

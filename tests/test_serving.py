@@ -43,7 +43,7 @@ def test_the_address_that_is_shown_can_be_opened(host: str, shown: str) -> None:
             pass
 
 
-def test_a_gateway_on_every_address_names_one_to_open() -> None:
+def test_gateway_on_every_address_names_one() -> None:
     with gateway_process("--engine", "simulated", "--host", "0.0.0.0", "--insecure-open") as gateway:
         gateway.ready()
         first, second, third, *_ = gateway.said.splitlines()
@@ -72,7 +72,7 @@ def test_a_gateway_on_loopback_says_nothing_of_others() -> None:
     assert "Warning" not in gateway.said
 
 
-def test_a_gateway_that_others_reach_does_not_start_without_keys() -> None:
+def test_public_gateway_does_not_start_without_keys() -> None:
     with gateway_process("--engine", "simulated", "--host", "0.0.0.0") as gateway:
         assert gateway.process.wait(400) == 1
         gateway.end()
@@ -85,7 +85,7 @@ def _run(*argv: str, **environment: str) -> Ran:
     return asyncio.run(run(*argv, **environment))
 
 
-def test_a_gateway_with_a_certificate_is_reached_over_tls(tmp_path: Path) -> None:
+def test_gateway_is_reached_over_tls(tmp_path: Path) -> None:
     pair = certificate(tmp_path)
     tls = ("--tls-cert", str(pair.cert), "--tls-key", str(pair.key))
     with gateway_process("--engine", "simulated", *tls, env={"GATEWAY__ADMIN_PORT": "0"}) as gateway:
@@ -109,7 +109,7 @@ def test_a_gateway_with_a_certificate_is_reached_over_tls(tmp_path: Path) -> Non
     assert re.search("Traceback|ERROR|WARNING", gateway.said) is None, gateway.said
 
 
-def test_a_gateway_whose_certificate_cannot_be_used_does_not_start(tmp_path: Path) -> None:
+def test_gateway_with_wrong_certificate_does_not_start(tmp_path: Path) -> None:
     pair = certificate(tmp_path)
     other = certificate(tmp_path, "other")
     tls = ("--tls-cert", str(pair.cert), "--tls-key", str(other.key))

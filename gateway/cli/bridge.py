@@ -11,8 +11,7 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
-from gateway.cli.meeting import MeetingOptions, join_meeting
-from gateway.cli.notes import note
+from gateway.cli.sessions import MeetingOptions, note
 from gateway.cli.speak import Speech, speak_until_the_end
 from gateway.cli.terminal.drawing import head, printable
 from gateway.cli.terminal.lines import chunks_of, lines_of
@@ -37,7 +36,7 @@ async def bridge(
     else:
         audio = None if stdin_fd is None else chunks_of(stdin_fd)
         results = listen(url, audio, sample_rate=sample_rate, wait_s=options.wait_s)
-    async with join_meeting(options, speaks=lang) as session:
+    async with options.join_meeting(speaks=lang) as session:
         speech = Speech(session, None, unit="utterance")
         return await speak_until_the_end(session, speech, _Bridge(session, speech).say(results))
 

@@ -6,18 +6,14 @@ Must not know: how flags are spelled (`cli.flags`), the server's code.
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
-from collections.abc import Coroutine
 from contextlib import AsyncExitStack, suppress
-from threading import Thread
-from typing import Any, Self, TypeVar
 
-from gateway.cli.jobs import Job, SessionOptions, open_session
-from gateway.cli.notes import LAST_WORDS, EngineWait, announce, note, said_of
+from gateway.cli.jobs import Job, TextOptions, open_session
+from gateway.cli.sessions import LAST_WORDS, EngineWait, note, note_reconnection, sentence_about
 from gateway.cli.terminal.drawing import LiveLines, can_redraw, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
+from gateway.client.blocking import LoopThread
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import Unauthenticated
 from gateway.domain.languages import language_name, normalise
@@ -31,19 +27,17 @@ Type a sentence to see it translated.
   /help             this list
   /quit             leave (so does Ctrl-D)"""
 
-_T = TypeVar("_T")
 
-
-def chat(options: SessionOptions) -> int:
+def chat(options: TextOptions) -> int:
     """Read sentences from stdin until it ends. Returns the exit status. Raises `ClientError`."""
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     with suppress(ImportError):
         # Importing it gives `input` line editing and history.
         import readline  # noqa: F401
-    with _LoopThread() as run:
+    with LoopThread() as loop:
         conversation = _Conversation(options)
         try:
-            run(conversation.open())
+            loop.run(conversation.open())
             if interactive:
                 print(f"{conversation.direction}. Type a sentence; /help lists the commands.")
             while True:
@@ -56,15 +50,15 @@ def chat(options: SessionOptions) -> int:
                 if line in ("/quit", "/exit"):
                     return 0
                 if line:
-                    run(conversation.take(line))
+                    loop.run(conversation.carry_out(line))
         finally:
-            run(conversation.close())
+            loop.run(conversation.close())
 
 
 class _Conversation:
     """One session, one sentence at a time. Its coroutines run on the loop's thread."""
 
-    def __init__(self, options: SessionOptions) -> None:
+    def __init__(self, options: TextOptions) -> None:
         self.source = options.source
         self._options = options
         self._wanted = options.targets
@@ -86,7 +80,7 @@ class _Conversation:
     async def close(self) -> None:
         await self._stack.aclose()
 
-    async def take(self, line: str) -> None:
+    async def carry_out(self, line: str) -> None:
         """Carry out a command, or translate a sentence."""
         session = self._session
         assert session is not None  # noqa: S101 -- opened before the first line is read
@@ -115,14 +109,14 @@ class _Conversation:
         with suppress(ClientError):  # reading the session raises the reason
             await session.update(reads=reads, speaks=source)
         async for message in session:
-            announce(message)
+            note_reconnection(message)
             match message:
                 case SessionUpdated():
                     self.source, self._wanted, self._targets = source, wanted, tuple(message.reads)
                     print(self.direction)
                     return
                 case Error(code=Unauthenticated.code):
-                    note(said_of(message))
+                    note(sentence_about(message))
                 case Error() if message.code not in LAST_WORDS and not message.retryable:
                     note(message.message)
                     return
@@ -140,16 +134,16 @@ class _Conversation:
             note(job.refusal.message)
             return
         async for message in session:
-            announce(message)
+            note_reconnection(message)
             match message:
                 case Reconnected():
                     await job.reconnected(session)
                 case Error(utterance=job.id):
                     await job.refused(session, message)
                 case Error() if message.code not in LAST_WORDS:
-                    note(said_of(message))
+                    note(sentence_about(message))
                 case _:
-                    job.take(message)
+                    job.note_message(message)
             if job.done:
                 break
             if lines is not None:
@@ -167,31 +161,3 @@ class _Conversation:
                     print(f"{lang}\t{printable(final.text)}", flush=True)
                 case TranslationFailed() as failed:
                     note(f"{lang}: {failed.message}")
-
-
-class _LoopThread:
-    """An event loop in its own thread. It keeps the connection alive while the main thread waits for input."""
-
-    def __enter__(self) -> Self:
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._run, daemon=True)
-        self._thread.start()
-        return self
-
-    def _run(self) -> None:
-        # Ctrl-C must reach the main thread: only there does it interrupt the wait for input.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        self._loop.run_forever()
-
-    def __call__(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()

@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from msgspec import Struct
-
-from gateway.cli.notes import EngineWait, announce, note, said_of
-from gateway.cli.tokens import Token
-from gateway.client import ClientError, ClientSession, SessionClosed, SessionEvent, SessionRefused, connect
+from gateway.cli.sessions import EngineWait, SessionOptions, note, note_reconnection, sentence_about
+from gateway.client import ClientError, ClientSession, SessionClosed, SessionEvent, SessionRefused
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import Formality
 from gateway.domain.errors import (
@@ -32,11 +29,9 @@ _ATTEMPTS = 20
 _RETRY_MS = 500
 
 
-class SessionOptions(Struct, frozen=True):
-    """The options of a session, as given by the flags."""
+class TextOptions(SessionOptions, frozen=True, kw_only=True):
+    """How texts are translated, as given by the flags."""
 
-    # The gateway's address.
-    url: str
     # Language of the texts.
     source: str
     # Languages to translate into. Empty: every language that the gateway knows.
@@ -46,11 +41,6 @@ class SessionOptions(Struct, frozen=True):
     # Background: what was said before; not translated.
     context: str | None = None
     formality: Formality | None = None
-    # How long to wait for an engine that is loading, and for a lost gateway, in seconds.
-    wait_s: float = 300.0
-    token: Token | None = None
-    # Whether the gateway records what is said; None: as it is set to.
-    record: bool | None = None
 
 
 class Job:
@@ -82,7 +72,7 @@ class Job:
         """The text so far in each language, in the order of the languages."""
         return list(self._shown.values())
 
-    def take(self, message: SessionEvent) -> None:
+    def note_message(self, message: SessionEvent) -> None:
         """Note what a message says about this text; other messages change nothing."""
         match message:
             case TranslationDelta(lang=lang) if message.utterance == self.id and lang in self._shown:
@@ -109,7 +99,7 @@ class Job:
             return  # sent again after the restart
         wait_s = (_RETRY_MS if error.retry_after_ms is None else error.retry_after_ms) / 1000
         if error.code in (EngineUnavailable.code, EngineRestarting.code):
-            hopeful = self._engine_wait.lasts(wait_s)
+            hopeful = self._engine_wait.allows(wait_s)
         else:
             self._refusals += 1
             hopeful = error.retryable and self._refusals < _ATTEMPTS
@@ -141,46 +131,41 @@ def _stopped(end: TranslationFinal | TranslationFailed) -> bool:
 
 @asynccontextmanager
 async def open_session(
-    options: SessionOptions, engine_wait: EngineWait, *, growing: bool
+    options: TextOptions, engine_wait: EngineWait, *, growing: bool
 ) -> AsyncGenerator[tuple[ClientSession, tuple[str, ...]], None]:
     """Start a session. Yields it with the languages it translates into. Raises `ClientError`.
 
     growing: whether translations are shown before they are done; if not, the gateway sends only finals.
     """
     targets = tuple(lang for lang in options.targets if lang != options.source)
-    async with connect(
-        options.url,
+    async with options.open_session(
+        engine_wait,
         reads=targets,
         speaks=options.source,
         stability="live" if growing else "final",
         glossary=_glossary(options.glossary, targets),
         context=options.context,
         formality=options.formality,
-        record=options.record,
-        token=options.token,
-        ready_timeout_s=options.wait_s,
-        give_up_s=options.wait_s,
-        on_waiting=engine_wait.begins,
     ) as session:
         if not targets:
             targets = await _read_everything(session, options)
         yield session, targets
 
 
-async def _read_everything(session: ClientSession, options: SessionOptions) -> tuple[str, ...]:
+async def _read_everything(session: ClientSession, options: TextOptions) -> tuple[str, ...]:
     """Read every language except the source, up to the gateway's limit. Returns these languages."""
     others = [lang for lang in session.started.languages if lang != options.source]
     targets = tuple(others[: session.started.limits.languages])
     await session.update(reads=targets, glossary=_glossary(options.glossary, targets))
     async for message in session:
-        announce(message)
+        note_reconnection(message)
         match message:
             case SessionUpdated():
                 break
             case Error(code=UnsupportedOption.code):
                 note(message.message)
             case Error(code=Unauthenticated.code):
-                note(said_of(message))
+                note(sentence_about(message))
             case Error() if not message.retryable:
                 raise SessionRefused(message)
     else:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gateway.cli.notes import EXIT_FAILED, note
+from gateway.cli.sessions import EXIT_FAILED, note
 from gateway.domain.errors import GatewayError, StartupError
 from gateway.domain.grants import Grant
 from gateway.domain.roles import DEFAULT_TENANT

@@ -16,16 +16,15 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gateway import __version__
 from gateway.cli.flags.parser import ACTIONS, DEFAULT_ADMIN_URL, DEFAULT_URL, parser
 from gateway.domain.errors import StartupError
 
 if TYPE_CHECKING:
-    from gateway.cli.jobs import SessionOptions
-    from gateway.cli.meeting import MeetingOptions
-    from gateway.cli.tokens import Token
+    from gateway.cli.jobs import TextOptions
+    from gateway.cli.sessions import MeetingOptions, SessionOptions
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141  # 128 + SIGPIPE, as shells report it
@@ -129,7 +128,7 @@ def _reload(args: argparse.Namespace) -> int:
 
 
 def _engines(args: argparse.Namespace) -> int:
-    from gateway.cli.engines import print_engines
+    from gateway.cli.over_http import print_engines
 
     return _explaining(args, None, lambda: print_engines(DEFAULT_URL if args.url is None else args.url))
 
@@ -139,7 +138,7 @@ def _admin(args: argparse.Namespace) -> int:
     if not fewest <= len(args.names) <= most:
         _misused(args, f"give {args.action} {shown}" if shown else f"{args.action} takes no NAME")
 
-    from gateway.cli.admin import administer
+    from gateway.cli.over_http import administer
     from gateway.cli.tokens import token_now, token_of
     from gateway.client import TokenUnavailable
 
@@ -150,8 +149,8 @@ def _admin(args: argparse.Namespace) -> int:
     if key is None:
         _misused(args, "give an operator's key: set GATEWAY_ADMIN_KEY or --key-file")
     args.url = args.url or os.environ.get("GATEWAY_ADMIN_URL") or DEFAULT_ADMIN_URL
-    work = partial(administer, args.action, args.names, tenant=args.tenant, as_json=args.json)
-    return _explaining(args, None, lambda: work(url=args.url, key=key))
+    work = partial(administer, url=args.url, key=key, tenant=args.tenant, as_json=args.json)
+    return _explaining(args, None, lambda: work(args.action, args.names))
 
 
 def _starting(args: argparse.Namespace, work: Callable[[], int]) -> int:
@@ -172,7 +171,7 @@ def _translate(args: argparse.Namespace) -> int:
         _misused(args, "give a TEXT, or pipe lines in")
     if not from_stdin and not text.strip():
         _misused(args, "TEXT is empty")
-    options = _session_options(args, stdin_is_free=not from_stdin)
+    options = _text_options(args, stdin_is_free=not from_stdin)
 
     from gateway.cli.terminal.interrupts import run
     from gateway.cli.terminal.lines import lines_of
@@ -184,7 +183,7 @@ def _translate(args: argparse.Namespace) -> int:
 
 
 def _chat(args: argparse.Namespace) -> int:
-    options = _session_options(args, stdin_is_free=False)
+    options = _text_options(args, stdin_is_free=False)
 
     from gateway.cli.chat import chat
 
@@ -231,9 +230,9 @@ def _read(args: argparse.Namespace) -> int:
         _misused(args, "give a language to read, such as ja")
     options = _meeting_options(args, stdin_is_free=True)
 
+    from gateway.cli.over_http import print_transcript
     from gateway.cli.read import read
     from gateway.cli.terminal.interrupts import run
-    from gateway.cli.transcript import print_transcript
 
     if args.transcript is not None:
         return _explaining(args, options, lambda: print_transcript(options, langs, args.transcript))
@@ -289,11 +288,11 @@ def _conformance(args: argparse.Namespace) -> int:
     if not args.driver and not args.list and not args.json:
         _misused(args, "give the program that drives the client, after --")
 
-    from gateway.conformance import command
+    from gateway.conformance.play import list_transcripts, run_conformance
 
     if args.list or args.json:
-        return command.list_transcripts(as_json=args.json)
-    return command.run_conformance(args.driver, args.only, wait_s=args.wait)
+        return list_transcripts(as_json=args.json)
+    return run_conformance(args.driver, args.only, wait_s=args.wait)
 
 
 def _version(_args: argparse.Namespace) -> int:
@@ -301,47 +300,41 @@ def _version(_args: argparse.Namespace) -> int:
     return 0
 
 
-def _session_options(args: argparse.Namespace, *, stdin_is_free: bool) -> SessionOptions:
+def _text_options(args: argparse.Namespace, *, stdin_is_free: bool) -> TextOptions:
     if args.to and set(args.to) == {args.source}:
         _misused(args, f"nothing to translate: --from and --to are both {args.source}")
 
-    from gateway.cli.jobs import SessionOptions
+    from gateway.cli.jobs import TextOptions
 
-    return SessionOptions(
-        url=DEFAULT_URL if args.url is None else args.url,
+    return TextOptions(
         source=args.source,
         targets=args.to,
         glossary=tuple(args.glossary),
         context=args.context,
         formality=args.formality,
-        wait_s=args.wait,
-        token=_token(args, stdin_is_free=stdin_is_free),
-        record=args.record,
+        **_common_options(args, stdin_is_free=stdin_is_free),
     )
 
 
 def _meeting_options(args: argparse.Namespace, *, stdin_is_free: bool) -> MeetingOptions:
-    from gateway.cli.meeting import MeetingOptions
+    from gateway.cli.sessions import MeetingOptions
 
-    return MeetingOptions(
-        url=DEFAULT_URL if args.url is None else args.url,
-        meeting=args.meeting,
-        name=args.name,
-        wait_s=args.wait,
-        token=_token(args, stdin_is_free=stdin_is_free),
-        record=args.record,
-    )
+    options = _common_options(args, stdin_is_free=stdin_is_free)
+    return MeetingOptions(meeting=args.meeting, name=args.name, **options)
 
 
-def _token(args: argparse.Namespace, *, stdin_is_free: bool) -> Token | None:
+def _common_options(args: argparse.Namespace, *, stdin_is_free: bool) -> dict[str, Any]:
+    """What flags say of every session."""
     from gateway.cli.tokens import TOKEN_VARIABLE, token_of
     from gateway.client import TokenUnavailable
 
     stdin = sys.stdin.buffer if stdin_is_free and sys.stdin is not None else None
     try:
-        return token_of(args.token_file, os.environ.get(TOKEN_VARIABLE), stdin)
+        token = token_of(args.token_file, os.environ.get(TOKEN_VARIABLE), stdin)
     except TokenUnavailable as error:
         _misused(args, str(error))
+    url = DEFAULT_URL if args.url is None else args.url
+    return {"url": url, "wait_s": args.wait, "token": token, "record": args.record}
 
 
 def _misused(args: argparse.Namespace, sentence: str) -> NoReturn:
@@ -349,11 +342,9 @@ def _misused(args: argparse.Namespace, sentence: str) -> NoReturn:
     parser.error(sentence)
 
 
-def _explaining(
-    args: argparse.Namespace, options: SessionOptions | MeetingOptions | None, work: Callable[[], int]
-) -> int:
+def _explaining(args: argparse.Namespace, options: SessionOptions | None, work: Callable[[], int]) -> int:
     """Run `work` against a gateway. Returns its exit status, and prints one sentence for an error."""
-    from gateway.cli.notes import EXIT_FAILED, EXIT_UNREACHABLE, TOKEN_NEEDED, TOKEN_REFUSED, note
+    from gateway.cli.sessions import EXIT_FAILED, EXIT_UNREACHABLE, TOKEN_NEEDED, TOKEN_REFUSED, note
     from gateway.client import (
         ClientError,
         EngineNotReady,

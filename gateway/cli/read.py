@@ -11,13 +11,12 @@ import sys
 import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Protocol, TextIO
+from typing import TextIO
 
 import msgspec
 from msgspec import Struct
 
-from gateway.cli.meeting import MeetingOptions, join_meeting, session_note
-from gateway.cli.notes import note
+from gateway.cli.sessions import MeetingOptions, note, session_note
 from gateway.cli.terminal.drawing import LiveArea, Row, can_redraw, escaped, printable
 from gateway.cli.terminal.interrupts import Interruptible
 from gateway.client import Reconnected, Reconnecting, SessionClosed, SessionEvent
@@ -56,10 +55,15 @@ async def read(
 
     originals: whether to show what is said as well, in every spoken language.
     """
-    view = _view(options.meeting, langs, originals=originals, as_json=as_json)
-    if isinstance(view, _Lines):
+    view: _JsonLines | _Screen | _Lines
+    if as_json:
+        view = _JsonLines()
+    elif can_redraw(sys.stdout, 3):
+        view = _Screen(sys.stdout, options.meeting, langs, originals=originals)
+    else:
+        view = _Lines()
         stability = "final"  # unfinished translations would not be shown, so the engine must not make them
-    async with join_meeting(options, reads=langs, stability=stability, originals=originals) as session:
+    async with options.join_meeting(reads=langs, stability=stability, originals=originals) as session:
         with Interruptible() as ctrl_c:
             try:
                 view.show(session.started)
@@ -67,28 +71,11 @@ async def read(
                 async for event in session:
                     view.show(event)
             finally:
-                view.leave()
+                if isinstance(view, _Screen):
+                    view.leave()
     if ctrl_c.interrupted:
         return 0
     raise SessionClosed(session.url, CloseCode.NORMAL, None)
-
-
-class _View(Protocol):
-    """Shows the meeting."""
-
-    def show(self, event: SessionEvent) -> None:
-        """Show what the event changes."""
-
-    def leave(self) -> None:
-        """Finish the output: nothing more is shown."""
-
-
-def _view(meeting: str, langs: Sequence[str], *, originals: bool, as_json: bool) -> _View:
-    if as_json:
-        return _JsonLines()
-    if can_redraw(sys.stdout, 3):
-        return _Screen(sys.stdout, meeting, langs, originals=originals)
-    return _Lines()
 
 
 # ---------------------------------------------------------------- on a terminal
@@ -134,7 +121,7 @@ class Board:
         self._began = 0
         self._moves = 0
 
-    def take(self, event: SessionEvent) -> list[Row]:
+    def apply_event(self, event: SessionEvent) -> list[Row]:
         """Note an event. Returns the rows that it finishes."""
         match event:
             case SessionStarted():
@@ -274,7 +261,7 @@ class _Screen:
         self._drawn_s = 0.0
 
     def show(self, event: SessionEvent) -> None:
-        rows = self._board.take(event)
+        rows = self._board.apply_event(event)
         match event:
             case SessionStarted():
                 rows = [_notice(self._heading), *map(_notice, _others(event))]
@@ -332,9 +319,6 @@ class _Lines:
         if (sentence := session_note(event)) is not None:
             note(sentence)
 
-    def leave(self) -> None:
-        pass
-
 
 class _JsonLines:
     """The gateway's messages, one a line. `session.started` is printed without its secret."""
@@ -349,6 +333,3 @@ class _JsonLines:
             case SessionStarted():
                 message = msgspec.structs.replace(message, session="")
         print(escaped(msgspec.json.encode(message).decode()), flush=True)
-
-    def leave(self) -> None:
-        pass

@@ -13,8 +13,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
 from typing import Any, TextIO
 
-from gateway.cli.meeting import MeetingOptions, join_meeting, session_note
-from gateway.cli.notes import EXIT_FAILED, EXIT_UNREACHABLE, note
+from gateway.cli.sessions import EXIT_FAILED, EXIT_UNREACHABLE, MeetingOptions, note, session_note
 from gateway.cli.terminal.drawing import cells, head, printable
 from gateway.cli.terminal.interrupts import Interruptible
 from gateway.cli.terminal.lines import lines_of
@@ -46,7 +45,7 @@ async def speak(
 
     prompt: shown before each line, on a terminal. Without it each accepted line is printed on stderr.
     """
-    async with join_meeting(options, speaks=lang) as session:
+    async with options.join_meeting(speaks=lang) as session:
         if prompt is not None:
             print(f"Speaking {lang} in {options.meeting}: each line is an utterance; Ctrl-D ends.")
         speech = Speech(session, prompt)
@@ -60,7 +59,7 @@ async def speak_until_the_end(session: ClientSession, speech: Speech, saying: Co
             async with asyncio.TaskGroup() as tasks:
                 task = tasks.create_task(saying)
                 async for event in session:
-                    speech.take(event)
+                    speech.note_event(event)
                 task.cancel()
     except ExceptionGroup as failures:
         # The first error is the cause, and the caller can explain it.
@@ -133,7 +132,7 @@ class Speech:
         with suppress(SessionClosed):  # the reading task finds out why
             await self._session.end()
 
-    def take(self, event: SessionEvent) -> None:
+    def note_event(self, event: SessionEvent) -> None:
         """Note the answers to lines, and print notes about the session."""
         match event:
             case UtteranceAccepted(id=id) if id in self._open:

@@ -14,18 +14,12 @@ from contextlib import suppress
 
 import msgspec
 
-from gateway.cli.jobs import Job, SessionOptions, open_session
-from gateway.cli.notes import EXIT_FAILED, LAST_WORDS, EngineWait, announce, note, said_of
+from gateway.cli.jobs import Job, TextOptions, open_session
+from gateway.cli.sessions import EXIT_FAILED, LAST_WORDS, EngineWait, note, note_reconnection, sentence_about
 from gateway.cli.terminal.drawing import LiveLines, can_redraw, escaped, printable
 from gateway.client import ClientError, ClientSession, Reconnected, SessionClosed
 from gateway.domain.errors import Draining, Unauthenticated, UnsupportedOption
-from gateway.protocol.messages import (
-    Error,
-    ServerMessage,
-    TranslationDelta,
-    TranslationFailed,
-    TranslationFinal,
-)
+from gateway.protocol.messages import Error, ServerMessage, TranslationDelta, TranslationFailed, TranslationFinal
 
 # Texts under way at once when the output is not a terminal.
 _WINDOW = 8
@@ -42,7 +36,7 @@ class CutOff(ClientError):
 
 
 async def translate(
-    options: SessionOptions, texts: AsyncIterator[str], *, as_json: bool, timings: bool, numbered: bool
+    options: TextOptions, texts: AsyncIterator[str], *, as_json: bool, timings: bool, numbered: bool
 ) -> int:
     """Translate texts until they end. Returns the exit status.
 
@@ -58,7 +52,7 @@ async def translate(
             async with asyncio.TaskGroup() as tasks:
                 sending = tasks.create_task(_send(session, lines, targets, engine_wait, page))
                 async for message in session:
-                    announce(message)
+                    note_reconnection(message)
                     match message:
                         case Reconnected():
                             await page.reconnected()
@@ -69,7 +63,7 @@ async def translate(
                             page.complain(message)
                         case TranslationDelta() | TranslationFinal() | TranslationFailed():
                             if (job := page.job(message.utterance)) is not None:
-                                job.take(message)
+                                job.note_message(message)
                                 page.show()
                 sending.cancel()
         except ExceptionGroup as failures:
@@ -209,7 +203,7 @@ class _Page:
         """Print an error about the session, not about one text."""
         if error.code in LAST_WORDS:
             return
-        note(said_of(error))
+        note(sentence_about(error))
         # Neither is about a text: what is not translated because of a token is noticed when the session ends.
         if not error.retryable and error.code not in (UnsupportedOption.code, Unauthenticated.code):
             self.status = EXIT_FAILED

@@ -9,7 +9,6 @@ docs/client.md explains the client with examples.
     tokens        where tokens come from, and when a new one is due
     connection    one WebSocket: address, opening, frames, close
     outgoing      finals and updates until they are answered (pure)
-    sender        sends on the connection in use, at the gateway's rate
     received      position in the log, duplicates (pure)
     reconnecting  when to reconnect (pure)
     session       a session over any number of connections
@@ -118,7 +117,7 @@ async def connect(
         whose tentative end may change. `stable`: only text that is never taken back. `final`: nothing.
     originals: whether captions come in every language that is spoken, not only those in `reads`.
     glossary: target language → source term → target term.
-    record: whether the meeting is recorded, if nobody has begun it yet; False: nothing is kept of what is said. In
+    record: whether the meeting is recorded, if this session begins it; False: nothing is kept of what is said. In
         a meeting that is otherwise, `SessionRefused` is raised. None: as it is; `started.record` is False then.
     token: for a gateway that needs one: a string, or a function that returns one or an awaitable of one. The
         function is called at every attempt to connect and when the session needs a new token. See "Tokens" in

@@ -1,6 +1,6 @@
 """The client for programs without asyncio: each call waits for its result.
 
-Knows: how to run the session in a thread of its own. Must not know: anything else; it is the session of
+Knows: how to run coroutines in a thread of their own. Must not know: anything else; it is the session of
 `client.session`, method by method, and the transcript of `client.transcript`.
 """
 
@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, contextmanager
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from gateway.client import connect as connect_async
 from gateway.client.events import SessionEvent
@@ -25,14 +26,21 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-class _Loop:
-    """An event loop in a thread of its own."""
+class LoopThread:
+    """An event loop in a thread of its own: it keeps connections alive while the program does other things."""
 
-    def __init__(self) -> None:
+    def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
-        # If the program ends without leaving the session, this thread must not keep it.
-        self._thread = threading.Thread(target=self._loop.run_forever, name="gateway-client", daemon=True)
+        # If the program ends without leaving the context, this thread must not keep it.
+        self._thread = threading.Thread(target=self._run_loop, name="gateway-client", daemon=True)
         self._thread.start()
+        return self
+
+    def _run_loop(self) -> None:
+        # Ctrl-C must reach the main thread: only there does it interrupt a wait for input.
+        if hasattr(signal, "pthread_sigmask"):  # not on Windows
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        self._loop.run_forever()
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """The result of a coroutine; it is cancelled if the wait is interrupted, by Ctrl-C for example."""
@@ -43,7 +51,7 @@ class _Loop:
             future.cancel()
             raise
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         self.run(self._loop.shutdown_default_executor())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -68,7 +76,7 @@ class BlockingSession:
     As with `ClientSession`, what is received, sent again and reconnected is done while a thread reads the session.
     """
 
-    def __init__(self, session: ClientSession, loop: _Loop) -> None:
+    def __init__(self, session: ClientSession, loop: LoopThread) -> None:
         self._session = session
         self._loop = loop
 
@@ -126,27 +134,16 @@ def _with_loop(
     @contextmanager
     @functools.wraps(opening)
     def connected(*args: _P.args, **kwargs: _P.kwargs) -> Iterator[BlockingSession]:
-        loop = _Loop()
-        try:
-            kwargs["token"] = _in_a_thread(kwargs.get("token"))
-            context = opening(*args, **kwargs)
-            session = loop.run(_enter(context))
+        kwargs["token"] = _in_a_thread(kwargs.get("token"))
+        stack = AsyncExitStack()
+        with LoopThread() as loop:
+            session = loop.run(stack.enter_async_context(opening(*args, **kwargs)))
             try:
                 yield BlockingSession(session, loop)
             finally:
-                loop.run(_leave(context))
-        finally:
-            loop.close()
+                loop.run(stack.aclose())
 
     return connected
-
-
-async def _enter(context: AbstractAsyncContextManager[ClientSession]) -> ClientSession:
-    return await context.__aenter__()
-
-
-async def _leave(context: AbstractAsyncContextManager[ClientSession]) -> None:
-    await context.__aexit__(None, None, None)
 
 
 def _in_a_thread(source: Any) -> Any:
@@ -185,8 +182,5 @@ def erase_transcript(url: str, meeting: str, *, token: TokenSource | None = None
 
 
 def _token_of(source: TokenSource | None) -> Secret | None:
-    loop = _Loop()
-    try:
+    with LoopThread() as loop:
         return loop.run(Tokens(_in_a_thread(source)).ask())
-    finally:
-        loop.close()

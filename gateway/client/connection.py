@@ -51,7 +51,7 @@ _TEMPORARY_STATUSES = {429, 500, 502, 503, 504}
 _OUR_VERDICTS = {1002, 1003, 1007, 1009}
 
 _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 class _Discreet(logging.LoggerAdapter[logging.Logger]):
@@ -132,7 +132,7 @@ class Connection:
                 # Frames are short, and compression costs latency.
                 compression=None,
                 # A proxy cannot reach the loopback address of this machine.
-                proxy=None if urlsplit(endpoint.url).hostname in _LOOPBACK else True,
+                proxy=None if urlsplit(endpoint.url).hostname in LOOPBACK else True,
                 open_timeout=_ANSWER_S,
                 close_timeout=_CLOSE_S,
                 ping_interval=endpoint.ping_interval_s,

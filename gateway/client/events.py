@@ -22,7 +22,7 @@ class Reconnecting(Struct, frozen=True, tag="client.reconnecting"):
 
 
 class Reconnected(Struct, frozen=True, tag="client.reconnected"):
-    """The session goes on. Discard text of unfinished translations: it comes again from its start."""
+    """The session continues. Discard text of unfinished translations: it comes again from its start."""
 
     # `recovered` true: exactly what was missed follows.
     # `recovered` false: this is a new session, and the recent transcript follows. Accepted utterances without a

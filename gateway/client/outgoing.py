@@ -88,7 +88,7 @@ class Outgoing:
         """The default revision of the next partial or final of an utterance."""
         return self._revisions.get(id, 0) + 1
 
-    def revised(self, id: str, rev: int) -> None:
+    def note_revision(self, id: str, rev: int) -> None:
         """Note the revision of a partial or final that is sent or queued."""
         self._revisions[id] = rev
         self._revisions.move_to_end(id)
@@ -108,7 +108,7 @@ class Outgoing:
         """Whether a partial of it was sent, and no final."""
         return id in self._shown and all(final.id != id for final in self.finals)
 
-    def give_up(self, id: str) -> bool:
+    def give_up_utterance(self, id: str) -> bool:
         """It will not be final. Returns whether a partial of it was sent."""
         was_shown = id in self._shown
         self._shown.pop(id, None)
@@ -116,18 +116,18 @@ class Outgoing:
 
     # ------------------------------------------------------------ from the caller
 
-    def keep(self, message: UtteranceFinal | SessionUpdate) -> None:
+    def queue_message(self, message: UtteranceFinal | SessionUpdate) -> None:
         """Queue a message."""
         self._entries.append(Entry(message))
         if isinstance(message, UtteranceFinal):
-            self.revised(message.id, message.rev)
+            self.note_revision(message.id, message.rev)
 
-    def keep_cancel(self, id: str) -> None:
-        """Queue a cancel, if there is room: it is of no more use than that."""
+    def queue_cancel(self, id: str) -> None:
+        """Queue a cancel, if there is room."""
         if not self.full:
             self._entries.append(Entry(UtteranceCancel(id)))
 
-    def keeps(self, final: UtteranceFinal) -> bool:
+    def holds_final(self, final: UtteranceFinal) -> bool:
         """Whether the same final, at any revision, is queued already."""
         return any(final == replace(each, rev=final.rev) for each in self.finals)
 
@@ -138,7 +138,7 @@ class Outgoing:
         self._entries = kept
         return withdrawn
 
-    def begin_again(self) -> None:
+    def start_over(self) -> None:
         """There is another session, in which nothing was shown and nothing can be cancelled."""
         self._entries = [each for each in self._entries if not isinstance(each.message, UtteranceCancel)]
         self._shown.clear()
@@ -149,7 +149,7 @@ class Outgoing:
 
     # ------------------------------------------------------------ to the socket
 
-    def take(self, now_s: float) -> Entry | SessionEnd | None:
+    def next_message(self, now_s: float) -> Entry | SessionEnd | None:
         """The next message to send, marked as sent. None if there is none or it has to wait."""
         entry = self._oldest_waiting()
         if entry is None:
@@ -165,7 +165,7 @@ class Outgoing:
         return entry
 
     def due_s(self) -> float | None:
-        """When `take` will next return a message if nothing else happens. None if that is not known."""
+        """When `next_message` will next return a message if nothing else happens. None if that is not known."""
         entry = self._oldest_waiting()
         if entry is None:
             return self._end_not_before_s if self._may_end() else None
@@ -254,7 +254,7 @@ class Outgoing:
         """The gateway accepts no more finals on this connection."""
         self._draining = True
 
-    def lost(self) -> None:
+    def connection_lost(self) -> None:
         """The connection was lost: every unanswered message waits again, and what is shown may be shown again."""
         self._shown = dict.fromkeys(self._shown)
         for entry in self._entries:

@@ -10,10 +10,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
-from gateway.client.connection import STREAM_PATH, stream_url
+from gateway.client.connection import LOOPBACK, STREAM_PATH, stream_url
 from gateway.client.errors import GatewayUnreachable
-
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 def http_address(url: str) -> str:
@@ -26,7 +24,7 @@ def fetch(request: Request, timeout_s: float) -> bytes:
     parts = urlsplit(request.full_url)
     address = f"{parts.scheme}://{parts.netloc}"
     # A proxy cannot reach the loopback address of this machine.
-    opener = build_opener(ProxyHandler({} if parts.hostname in _LOOPBACK else None))
+    opener = build_opener(ProxyHandler({} if parts.hostname in LOOPBACK else None))
     try:
         with opener.open(request, timeout=timeout_s) as answer:
             body: bytes = answer.read()

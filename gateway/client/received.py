@@ -39,7 +39,7 @@ class Received:
         """The session, the epoch of its log, and the highest offset received."""
         return Resume(self._started.session, self._started.epoch, self._position)
 
-    def going_on(self, start: SessionStart) -> SessionStart:
+    def start_to_resume(self, start: SessionStart) -> SessionStart:
         """The start that resumes the session here. If the meeting is gone, it begins again as what it was."""
         record = False if self._started.record is False else start.record
         return replace(start, resume=self.position, record=record)

@@ -1,7 +1,7 @@
 """A session over any number of connections: sends, receives, reconnects, resumes and sends again.
 
 Knows: which connection is in use, and what to do when it is lost.
-Must not know: how a connection is opened (`client.connection`), what is sent next (`client.sender`), which
+Must not know: how a connection is opened (`client.connection`), which message is next (`client.outgoing`), which
 publication is new (`client.received`), delays (`client.reconnecting`), when a token is due (`client.tokens`).
 
 A session has no background task. The task that iterates it reads, reconnects, and sends what had to wait. A caller
@@ -23,10 +23,9 @@ from websockets.exceptions import ConnectionClosed
 from gateway.client.connection import Connection, Endpoint, close_code, reopen
 from gateway.client.errors import ClientError, SessionClosed
 from gateway.client.events import Reconnected, Reconnecting, SessionEvent
-from gateway.client.outgoing import Outgoing
+from gateway.client.outgoing import Entry, Outgoing
 from gateway.client.received import Received
 from gateway.client.reconnecting import CAP_S, Outage, may_reconnect
-from gateway.client.sender import Sender
 from gateway.client.tokens import Refreshing
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import Formality
@@ -52,6 +51,7 @@ from gateway.protocol.messages import (
     UtteranceFinal,
     UtterancePartial,
 )
+from gateway.protocol.rate_limit import TokenBucket
 
 # What ids of utterances begin with, for callers that choose none: no letters and digits that look alike.
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
@@ -85,9 +85,18 @@ class ClientSession:
         max_unacknowledged: int,
         jitter: Callable[[], float],
     ) -> None:
-        outgoing = Outgoing(start, started.limits.utterances_in_flight, max_unacknowledged)
+        limits = started.limits
         self._endpoint = endpoint
-        self._sender = Sender(connection, outgoing, endpoint.codec, started.limits, self._wake)
+        # None while there is no connection.
+        self._connection: Connection | None = connection
+        self._outgoing = Outgoing(start, limits.utterances_in_flight, max_unacknowledged)
+        # Set when the gateway has answered something, so that there may be room in the queue.
+        self._answered = asyncio.Event()
+        # Half of the burst that the gateway accepts: messages may arrive closer together than they were sent.
+        self._pace = TokenBucket(limits.messages_per_s, max(limits.messages_burst / 2, 1.0))
+        self._is_sending = False
+        # Why the session is over. Every later attempt to send raises it.
+        self._over: ClientError | None = None
         self._opened_s = _now_s()
         self._started = started
         self._received = Received(started, start.resume)
@@ -121,7 +130,7 @@ class ClientSession:
     @property
     def unacknowledged(self) -> tuple[UtteranceFinal, ...]:
         """The finals that the gateway has neither accepted nor refused for good, oldest first."""
-        return self._sender.outgoing.finals
+        return self._outgoing.finals
 
     # ------------------------------------------------------------ reading
 
@@ -137,18 +146,18 @@ class ClientSession:
             raise RuntimeError("A session is iterated by one task at a time.")
         while True:
             self._raise_if_over()
-            if (connection := self._sender.connection) is None:
+            if (connection := self._connection) is None:
                 return await self._reconnect()
             try:
                 if self._refreshing.is_due(_now_s()):
                     await self._refresh()
                     continue
-                due_s = None if self._sender.outgoing.idle else await self._sender.send_kept()
+                due_s = None if self._outgoing.idle else await self._send_queued()
                 dues_s = [each_s for each_s in (due_s, self._refreshing.due_s) if each_s is not None]
                 with suppress(TimeoutError):
                     async with asyncio.timeout_at(min(dues_s, default=None)) as self._alarm:
                         message = await connection.receive()
-                    if (taken := self._take(message)) is not None:
+                    if (taken := self._apply_message(message)) is not None:
                         return taken
             except ConnectionClosed as closed:
                 self._lost(closed)
@@ -157,36 +166,33 @@ class ClientSession:
 
     def _raise_if_over(self) -> None:
         """Raises the exception that ends the iteration, if the session is over."""
-        over = self._sender.over
-        if isinstance(over, SessionClosed) and over.code == CloseCode.NORMAL:
+        if isinstance(self._over, SessionClosed) and self._over.code == CloseCode.NORMAL:
             raise StopAsyncIteration
-        if over is not None:
-            raise over
+        self._check_open()
 
-    def _take(self, message: ServerMessage) -> ServerMessage | None:
+    def _apply_message(self, message: ServerMessage) -> ServerMessage | None:
         """Apply a message to the state. Returns it; None for a publication that was received before."""
         # Only the error right before a close is its reason.
         self._last_error = message if isinstance(message, Error) else None
-        self._refreshing.take(message, _now_s())
-        outgoing = self._sender.outgoing
+        self._refreshing.note_message(message, _now_s())
         match message:
             case UtteranceAccepted(id=id):
-                outgoing.accepted(id)
+                self._outgoing.accepted(id)
             case Error():
-                message = outgoing.refused(message, _now_s())
+                message = self._outgoing.refused(message, _now_s())
             case SessionUpdated():
-                outgoing.updated()
+                self._outgoing.updated()
             case SessionDraining():
-                outgoing.draining()
+                self._outgoing.draining()
             case LanguagesChanged(languages, options, targets):
                 self._started = replace(self._started, languages=languages, options=options, targets=targets)
             case _:
                 return message if self._received.is_new(message) else None
-        self._sender.answered()
+        self._answered.set()
         return message
 
     async def _refresh(self) -> None:
-        """Ask for a new token and send it. Without one the session goes on until its time is over.
+        """Ask for a new token and send it. Without one the session lasts until its time is over.
 
         If this is cancelled, the next call of `__anext__` asks again.
         """
@@ -200,22 +206,23 @@ class ClientSession:
             self._asking = False
         if token is None:
             self._refreshing.failed(_now_s())
-        elif self._sender.over is None:
+        elif self._over is None:
             with suppress(ConnectionClosed):  # reading finds out why, after what came before the close
-                await self._sender.send_now(SessionRefresh(str(token)))
+                await self._send_in_turn(SessionRefresh(str(token)))
             self._refreshing.sent()
 
     # ------------------------------------------------------------ losing and finding the connection
 
     def _lost(self, closed: ConnectionClosed) -> None:
         """The connection was lost: end the session, or begin an outage."""
-        self._sender.lost()
+        self._connection = None
+        self._outgoing.connection_lost()
         self._refreshing.stop()
         now_s = _now_s()
         loss = SessionClosed(self.url, close_code(closed), self._last_error)
         self._last_error = None
         if not may_reconnect(loss.code) or self._give_up_s <= 0:
-            self._sender.end(loss)
+            self._end(loss)
             return
         # A connection that broke soon after it was opened counts as part of the same outage.
         earlier = self._attempts if now_s - self._opened_s < CAP_S else 0
@@ -237,7 +244,7 @@ class ClientSession:
                 try:
                     until_s = max(outage.until_s, _now_s() + _LAST_ATTEMPT_S)
                     async with asyncio.timeout_at(until_s) as self._alarm:
-                        start = self._received.going_on(self._sender.outgoing.start)
+                        start = self._received.start_to_resume(self._outgoing.start)
                         found = await reopen(self._endpoint, start, outage)
                     if found is not None:
                         return self._resumed(*found, outage)
@@ -245,20 +252,23 @@ class ClientSession:
                     outage.failed(f"The gateway at {self.url} did not answer in time.")
                 self._raise_if_over()
         except ClientError as error:
-            self._sender.end(error)
+            self._end(error)
             raise
         finally:
             self._alarm = None
         delay_s = outage.announce(_now_s(), self._jitter)
         if delay_s is None:
             gave_up = outage.gave_up()
-            self._sender.end(gave_up)
+            self._end(gave_up)
             raise gave_up
         return Reconnecting(outage.attempt, delay_s, outage.reason)
 
     def _resumed(self, connection: Connection, started: SessionStarted, outage: Outage) -> Reconnected:
         """The session was resumed, or a new one was started in its place."""
-        self._sender.restarted(connection, started.limits, recovered=started.recovered is True)
+        self._connection = connection
+        if started.recovered is not True:
+            self._outgoing.start_over()
+        self._outgoing.window = started.limits.utterances_in_flight
         self._opened_s = _now_s()
         self._attempts = outage.attempts
         self._outage = None
@@ -288,15 +298,15 @@ class ClientSession:
         """
         id, rev = self._next(id, rev)
         if not text.strip():
-            self._sender.check()
-            if self._sender.outgoing.is_begun(id):
+            self._check_open()
+            if self._outgoing.is_begun(id):
                 await self.cancel(id)
             return id
         times = position(start_ms, end_ms)
         try:
-            await self._sender.keep(UtteranceFinal(id, rev, text, lang, *times, traceparent))
+            await self._queue(UtteranceFinal(id, rev, text, lang, *times, traceparent))
         except ValueError:  # it is too long
-            if self._sender.outgoing.is_begun(id):
+            if self._outgoing.is_begun(id):
                 await self.cancel(id)
             raise
         return id
@@ -318,11 +328,11 @@ class ClientSession:
         """
         id, rev = self._next(id, rev)
         partial = well_formed(UtterancePartial(id, rev, text, lang, *position(start_ms, end_ms)))
-        self._sender.check()
-        self._sender.check_size(partial)
-        if self._sender.connection is not None and not self._sender.outgoing.is_news(partial):
+        self._check_open()
+        self._check_size(partial)
+        if self._connection is not None and not self._outgoing.is_news(partial):
             return id
-        self._sender.outgoing.revised(id, rev)
+        self._outgoing.note_revision(id, rev)
         await self._send_now(partial)
         return id
 
@@ -332,13 +342,13 @@ class ClientSession:
         Its final is dropped if it still waits to be sent. Without a connection, finals that the gateway has not
         accepted are dropped, and it is told later of what is not final.
         """
-        id, outgoing = whole_characters(id), self._sender.outgoing
-        is_away = self._sender.connection is None
-        withdrawn, shown = outgoing.withdraw(id, unanswered=is_away), outgoing.give_up(id)
+        id = whole_characters(id)
+        is_away = self._connection is None
+        withdrawn, shown = self._outgoing.withdraw(id, unanswered=is_away), self._outgoing.give_up_utterance(id)
         if withdrawn:
-            self._sender.answered()
+            self._answered.set()
         if is_away and shown:
-            outgoing.keep_cancel(id)
+            self._outgoing.queue_cancel(id)
         elif shown or not withdrawn:
             await self._send_now(UtteranceCancel(id))
 
@@ -359,9 +369,7 @@ class ClientSession:
         if needed, as finals are, and stays in force when the session is resumed.
         """
         languages = None if reads is None else list(reads)
-        await self._sender.keep(
-            SessionUpdate(languages, speaks, stability, glossary, context, formality, originals)
-        )
+        await self._queue(SessionUpdate(languages, speaks, stability, glossary, context, formality, originals))
 
     async def ping(self, nonce: str = "") -> None:
         """Ask for a `pong`; nothing happens while there is no connection."""
@@ -370,15 +378,15 @@ class ClientSession:
     async def end(self) -> None:
         """Send `session.end` once every final is answered. The gateway finishes accepted work; then the iteration
         ends."""
-        self._sender.check()
-        self._sender.outgoing.end()
-        await self._sender.send_what_may_be_sent()
+        self._check_open()
+        self._outgoing.end()
+        await self._send_soon()
 
     async def send(self, message: ClientMessage) -> None:
         """Send any message, in the same way as the method for its type."""
         match message:
             case UtteranceFinal() | SessionUpdate():
-                await self._sender.keep(message)
+                await self._queue(message)
             case UtteranceCancel(id=id):
                 await self.cancel(id)
             case SessionEnd():
@@ -388,37 +396,114 @@ class ClientSession:
 
     async def drop(self) -> None:
         """Break the connection without a closing handshake, as a failing network does. The session is resumed."""
-        if self._sender.connection is not None:
-            self._sender.connection.drop()
+        if self._connection is not None:
+            self._connection.drop()
 
     async def close(self) -> None:
         """End the session, in the gateway too. Leaving the context of `connect` does this."""
-        self._sender.end(SessionClosed(self.url, CloseCode.NORMAL, None))
+        self._end(SessionClosed(self.url, CloseCode.NORMAL, None))
         if self._alarm is not None:
             with suppress(RuntimeError):  # it has expired already
                 self._alarm.reschedule(0)
-        if self._sender.connection is not None:
-            await self._sender.connection.close()
+        if self._connection is not None:
+            await self._connection.close()
 
     def _next(self, id: str | None, rev: int | None) -> tuple[str, int]:
         if id is None:
             self._last_id += 1
             id = f"{self._id_prefix}-{self._last_id}"
         id = whole_characters(id)
-        return id, self._sender.outgoing.next_revision(id) if rev is None else rev
+        return id, self._outgoing.next_revision(id) if rev is None else rev
+
+    async def _queue(self, message: UtteranceFinal | SessionUpdate) -> None:
+        """Queue a message when there is room, and send it in its turn. Raises `ValueError`."""
+        self._check_open()
+        message = well_formed(message)
+        self._check_size(message)
+        if isinstance(message, UtteranceFinal) and self._outgoing.holds_final(message):
+            return
+        while self._outgoing.full:
+            self._answered.clear()
+            await self._answered.wait()
+            self._check_open()
+        self._outgoing.queue_message(message)
+        await self._send_soon()
+
+    async def _send_soon(self) -> None:
+        """Send what may be sent now, and let the iteration send the rest."""
+        due_s = await self._send_queued()
+        if due_s is not None:
+            self._wake(due_s)
+
+    async def _send_queued(self) -> float | None:
+        """Send what may be sent now. Returns when to call again, if that is known."""
+        if self._is_sending:
+            return None  # the task that is sending continues until nothing is left
+        self._is_sending = True
+        try:
+            while (connection := self._connection) is not None:
+                now_s = _now_s()
+                taken = self._outgoing.next_message(now_s)
+                if taken is None:
+                    return self._outgoing.due_s()
+                if (wait_s := self._pace.take(now_s)) > 0:
+                    self._outgoing.put_back(taken)
+                    return now_s + wait_s
+                try:
+                    await connection.send(taken.message if isinstance(taken, Entry) else taken)
+                except ConnectionClosed:
+                    self._outgoing.put_back(taken)
+                    if self._connection is connection:
+                        return None  # the reading task finds out why
+                except BaseException:
+                    # Cancelled: it may or may not have been sent, and another task has to continue.
+                    self._outgoing.put_back(taken)
+                    self._wake(now_s)
+                    raise
+            return None
+        finally:
+            self._is_sending = False
 
     async def _send_now(self, message: ClientMessage) -> None:
+        """Send a message now or never."""
         try:
-            await self._sender.send_now(message)
+            await self._send_in_turn(message)
         except ConnectionClosed as closed:
             code = close_code(closed)
             if not may_reconnect(code) or self._give_up_s <= 0:
                 raise SessionClosed(self.url, code, self._last_error) from None
 
+    async def _send_in_turn(self, message: ClientMessage) -> None:
+        """Send a message at the gateway's rate. Raises `ConnectionClosed`."""
+        self._check_open()
+        while (wait_s := self._pace.take(_now_s())) > 0:  # noqa: ASYNC110 -- the rate limit
+            await asyncio.sleep(wait_s)
+        if self._connection is not None:
+            await self._connection.send(well_formed(message))
+
+    def _check_size(self, message: ClientMessage) -> None:
+        """Raises `ValueError` for a frame that the gateway would refuse as too large, without its id."""
+        frame = self._endpoint.codec.encode(message)
+        size = len(frame) if isinstance(frame, bytes) else len(frame.encode())
+        most = self._started.limits.message_bytes
+        if size > most:
+            raise ValueError(f"The message has {size} bytes; the gateway takes {most}.")
+
+    def _check_open(self) -> None:
+        """Raises the reason if the session is over."""
+        if self._over is not None:
+            raise self._over
+
+    def _end(self, reason: ClientError) -> None:
+        """The session is over. The first reason counts."""
+        if self._over is None:
+            self._over = reason
+        self._answered.set()
+
     def _wake(self, at_s: float) -> None:
         """Wake the iteration at this time at the latest, so that it sends what is due."""
         alarm = self._alarm
-        if alarm is None or self._sender.connection is None or self._asking:
+        if alarm is None or self._connection is None or self._asking:
             return
         when_s = alarm.when()
         if when_s is None or at_s < when_s:

@@ -100,7 +100,7 @@ class Refreshing:
         """Whether to ask for a token now."""
         return self.due_s is not None and self.due_s <= now_s
 
-    def take(self, message: ServerMessage, now_s: float) -> None:
+    def note_message(self, message: ServerMessage, now_s: float) -> None:
         """Note what a message says about the session's time; other messages change nothing."""
         match message:
             case TokenExpiring(expires_in_ms=left_ms) if self._tokens.given:

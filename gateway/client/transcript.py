@@ -139,8 +139,7 @@ def transcript_url(
         raise TypeError("languages is a list, as in ['ja']")
     wanted = {"lang": ",".join(languages) or None, "last": last, "before": before}
     query = urlencode({name: value for name, value in wanted.items() if value is not None}, safe=",")
-    path = f"/v1/meetings/{quote(meeting, safe='')}/transcript.{format}"
-    return f"{http_address(url)}{path}{query and '?'}{query}"
+    return f"{erase_url(url, meeting)}.{format}{query and '?'}{query}"
 
 
 def read_transcript(url: str, token: Secret | None, timeout_s: float, method: str = "GET") -> bytes:

@@ -75,7 +75,7 @@ class EventLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_publications: Annotated[int, Meta(ge=100, le=10**7)] = 10_000
     # Seconds for which they are kept.
     keep_s: Annotated[float, Meta(ge=1, le=30 * 86_400)] = 14_400.0
-    # Whether a meeting of which nobody says it is recorded: see `docs/operations.md`.
+    # Whether a meeting is recorded where no participant decides: see `docs/operations.md`.
     record: bool = True
     # Seconds for which a meeting that is not recorded keeps what was said, so that connections that were lost can
     # go on.
@@ -105,7 +105,7 @@ class StoreSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class AuthSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Section `[auth]`: who is let in, see `docs/security.md`. Without keys, whoever reaches the gateway."""
+    """Section `[auth]`: who is let in, see `docs/security.md`. Without keys, everybody who reaches it."""
 
     # File with signing keys and API keys, made by `gateway key`.
     keys_file: str | None = None
@@ -140,7 +140,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tls_key: str | None = None
     # Address of `/metrics`, where `admin_port` is set.
     admin_host: str = "127.0.0.1"
-    # Port of `/metrics`; 0 takes a free one. None: the gateway's own, on loopback and where nobody needs a token.
+    # Port of `/metrics`; 0 takes a free one. None: the gateway's own, on loopback and where tokens are not needed.
     admin_port: Annotated[int, Meta(ge=0, le=65_535)] | None = None
     # File with operators' keys, made by `gateway key admin`: `admin_port` then has the administration as well.
     # None: there is none.

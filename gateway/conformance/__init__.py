@@ -6,6 +6,5 @@ docs/write-a-client.md explains how to use it.
     scripted      a gateway on a real socket that follows a script
     transcripts   what happens in a transcript, as JSON
     driver        the client under test
-    play          one transcript with one client
-    command       all of them, with a report
+    play          transcripts with one client, with a report
 """

@@ -1,12 +1,14 @@
-"""Plays one transcript with one client.
+"""Plays transcripts with one client; `gateway conformance` plays all of them, and reports.
 
-Knows: what a step means, and what any client must keep to. Must not know: which transcripts there are.
+Knows: what a step means, what any client must keep to, the report and the exit status.
+Must not know: how flags are spelled (`cli.flags`), what happens in a transcript.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from asyncio import Queue
 from collections.abc import Awaitable, Sequence
 from typing import Any, TypeVar, cast
@@ -16,13 +18,16 @@ from websockets.exceptions import ConnectionClosed
 
 from gateway.conformance.driver import Driver, DriverFailed
 from gateway.conformance.scripted import Visitor, scripted_gateway
-from gateway.conformance.transcripts import Names, Step, Transcript, filled, matches
+from gateway.conformance.transcripts import Names, Step, Transcript, filled, matches, transcripts
 from gateway.domain.errors import GatewayError
 from gateway.protocol.messages import ClientMessage, Ping, Pong, ServerMessage, SessionStart
 
 _T = TypeVar("_T")
 
 _MOST_BYTES = 65_536
+
+# Exit status where a client did something else.
+_FAILED = 3
 
 
 class Deviation(Exception):
@@ -73,7 +78,7 @@ class _Playing:
         # Utterance → its newest revision and its text.
         self._revisions: dict[str, tuple[int, str]] = {}
 
-    async def take(self, step: Step) -> None:
+    async def play_step(self, step: Step) -> None:
         """Raises `Deviation`."""
         if step.do is not None:
             await self._driver.do(filled(step.do, self.names))
@@ -179,7 +184,7 @@ async def play(transcript: Transcript, command: Sequence[str], *, wait_s: float)
         playing = _Playing(driver, address, connections, wait_s)
         for number, step in enumerate(transcript.steps, 1):
             try:
-                await playing.take(step)
+                await playing.play_step(step)
             except (Deviation, DriverFailed) as deviation:
                 raise Deviation(f"step {number}: {deviation}") from None
         await playing.finish()
@@ -187,3 +192,48 @@ async def play(transcript: Transcript, command: Sequence[str], *, wait_s: float)
 
 def _text(message: dict[str, Any]) -> str:
     return json.dumps(message, ensure_ascii=False)
+
+
+# ---------------------------------------------------------------- the command
+
+
+def list_transcripts(*, as_json: bool) -> int:
+    """Print what a client must be able to do, by transcript, or all that happens in each."""
+    if as_json:
+        print(msgspec.json.format(msgspec.json.encode(transcripts())).decode())
+        return 0
+    for transcript in transcripts():
+        print(f"{transcript.name}: {transcript.about}")
+    return 0
+
+
+def run_conformance(command: Sequence[str], only: Sequence[str], *, wait_s: float) -> int:
+    """Play the transcripts and print a line for each.
+
+    command: the program that drives the client, with its arguments. only: names of transcripts; all if there are
+    none. wait_s: longest wait for one thing to happen. Returns the exit status.
+    """
+    unknown = set(only) - {transcript.name for transcript in transcripts()}
+    if unknown:
+        print(f"gateway: There is no transcript {', '.join(sorted(unknown))}.", file=sys.stderr)
+        return 2
+    try:
+        return asyncio.run(_run(command, only, wait_s))
+    except OSError as error:
+        print(f"gateway: {command[0]} cannot be started: {error.strerror}.", file=sys.stderr)
+        return 1
+
+
+async def _run(command: Sequence[str], only: Sequence[str], wait_s: float) -> int:
+    chosen = [transcript for transcript in transcripts() if not only or transcript.name in only]
+    failed = 0
+    for transcript in chosen:
+        try:
+            await play(transcript, command, wait_s=wait_s)
+        except (Deviation, DriverFailed) as deviation:
+            failed += 1
+            print(f"FAIL  {transcript.name}\n      {transcript.about}\n      {deviation}", flush=True)
+        else:
+            print(f"ok    {transcript.name}", flush=True)
+    print(f"{len(chosen) - failed} of {len(chosen)} transcripts were kept to.")
+    return _FAILED if failed else 0

@@ -1,4 +1,4 @@
-"""What the audit log says of each thing that somebody did, or was not allowed to do.
+"""What the audit log says of each thing that was done, or was not allowed.
 
 Knows: the fields of an entry. Must not know: when one is made, files.
 """
@@ -52,5 +52,5 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     # What a token or an invite was issued for: an API key, or the id of an invite. Of a revocation what was
     # revoked: `all`, or such as `sub ana`. Of a glossary its id.
     detail: str | None = None
-    # Entries of the same tenant, or of nobody known, that came too fast to be written before this one.
+    # Entries of the same tenant, or of unknown ones, that came too fast to be written before this one.
     left_out: int = 0

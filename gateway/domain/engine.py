@@ -105,7 +105,7 @@ class TokenEvent(Struct, frozen=True):
 
 
 OnEvent = Callable[[TokenEvent], None]
-"""Is told of a generation's output as it comes. Must not raise a `GatewayError`, which would be taken for the
+"""Called with a generation's output as it comes. Must not raise a `GatewayError`, which would be taken for the
 engine's."""
 
 
@@ -126,7 +126,7 @@ class LaneHealth(Struct, frozen=True):
     name: str
     state: EngineState
     reason: str = ""
-    # It ends what it runs, takes no more, and then goes.
+    # Whether it is drained: it ends what it runs, and is removed.
     leaves: bool = False
     max_running: int = 0
     running: int = 0

@@ -59,6 +59,14 @@ class GatewayError(Exception):
     http_status: ClassVar[int] = 500
     retryable: ClassVar[bool] = False
 
+    def __init_subclass__(
+        cls, *, code: str | None = None, http_status: int | None = None, retryable: bool | None = None
+    ) -> None:
+        """What is left out is as in the parent."""
+        cls.code = code or cls.code
+        cls.http_status = http_status or cls.http_status
+        cls.retryable = cls.retryable if retryable is None else retryable
+
     def __init__(
         self,
         message: str,
@@ -79,11 +87,8 @@ class GatewayError(Exception):
         return self
 
 
-class ProtocolError(GatewayError):
+class ProtocolError(GatewayError, code="invalid_message", http_status=400):
     """The client sent something that cannot be used; the session goes on."""
-
-    code = "invalid_message"
-    http_status = 400
 
     # Whether it is about a frame that would have been the final of `utterance`.
     of_final = False
@@ -93,260 +98,164 @@ class InvalidMessage(ProtocolError):
     """The frame is not a well-formed message of the negotiated subprotocol."""
 
 
-class UnknownType(ProtocolError):
+class UnknownType(ProtocolError, code="unknown_type"):
     """The gateway does not know the message's `type`."""
 
-    code = "unknown_type"
 
-
-class MessageTooLarge(ProtocolError):
+class MessageTooLarge(ProtocolError, code="message_too_large", http_status=413):
     """The frame has more bytes than `limits.message_bytes`."""
 
-    code = "message_too_large"
-    http_status = 413
 
-
-class InvalidValue(ProtocolError):
+class InvalidValue(ProtocolError, code="invalid_value", http_status=422):
     """A field has the right type, but a value that makes no sense."""
 
-    code = "invalid_value"
-    http_status = 422
 
-
-class UnsupportedLanguage(ProtocolError):
+class UnsupportedLanguage(ProtocolError, code="unsupported_language", http_status=422):
     """No model here translates from or into this language, or between these two."""
 
-    code = "unsupported_language"
-    http_status = 422
 
-
-class UnsupportedOption(ProtocolError):
+class UnsupportedOption(ProtocolError, code="unsupported_option", http_status=422):
     """The model takes no glossary, context or formality; the session goes on without it."""
 
-    code = "unsupported_option"
-    http_status = 422
 
-
-class LimitExceeded(ProtocolError):
+class LimitExceeded(ProtocolError, code="limit_exceeded", http_status=422):
     """A field is longer than the limit advertised in `session.started`."""
 
-    code = "limit_exceeded"
-    http_status = 422
 
-
-class ForeignOrigin(ProtocolError):
+class ForeignOrigin(ProtocolError, code="foreign_origin", http_status=403):
     """A web page opened the WebSocket from an origin that the operator did not allow; refused with 403."""
 
-    code = "foreign_origin"
-    http_status = 403
 
-
-class Unauthenticated(ProtocolError):
+class Unauthenticated(ProtocolError, code="unauthenticated", http_status=401):
     """No valid token came, and this gateway serves nobody without one; the connection is closed."""
-
-    code = "unauthenticated"
-    http_status = 401
 
     # The same sentence for every reason: a client that tries tokens learns nothing from the answers.
     def __init__(self, message: str = "This gateway needs a valid token.", **about: Any) -> None:
         super().__init__(message, **about)
 
 
-class Forbidden(ProtocolError):
+class Forbidden(ProtocolError, code="forbidden", http_status=403):
     """The token does not allow this."""
 
-    code = "forbidden"
-    http_status = 403
 
-
-class TokenExpired(ProtocolError):
+class TokenExpired(ProtocolError, code="token_expired", http_status=401):
     """The session's time is over and no new token came; the connection is closed."""
 
-    code = "token_expired"
-    http_status = 401
 
-
-class TokenRevoked(ProtocolError):
+class TokenRevoked(ProtocolError, code="token_revoked", http_status=401):
     """The session's token was revoked; the connection is closed, and the session cannot be resumed."""
 
-    code = "token_revoked"
-    http_status = 401
 
-
-class UnknownMeeting(ProtocolError):
+class UnknownMeeting(ProtocolError, code="unknown_meeting", http_status=404):
     """There is no log of a meeting with this id: it never existed, or its log has expired."""
 
-    code = "unknown_meeting"
-    http_status = 404
 
-
-class NotRecorded(UnknownMeeting):
+class NotRecorded(UnknownMeeting, code="not_recorded"):
     """This meeting keeps nothing of what is said, so it has no transcript."""
 
-    code = "not_recorded"
 
-
-class StateError(GatewayError):
+class StateError(GatewayError, code="session_not_started", http_status=409):
     """A valid message at the wrong moment; the session goes on."""
-
-    code = "session_not_started"
-    http_status = 409
 
 
 class SessionNotStarted(StateError):
     """Something other than `session.start` came first."""
 
 
-class SessionAlreadyStarted(StateError):
+class SessionAlreadyStarted(StateError, code="session_already_started"):
     """A second `session.start` on one connection."""
 
-    code = "session_already_started"
 
-
-class SessionEnding(StateError):
+class SessionEnding(StateError, code="session_ending"):
     """New work after `session.end`."""
 
-    code = "session_ending"
 
-
-class StartTimeout(StateError):
+class StartTimeout(StateError, code="start_timeout"):
     """No `session.start` within `limits.start_timeout_s`; the connection is closed."""
 
-    code = "start_timeout"
 
-
-class SessionIdle(StateError):
+class SessionIdle(StateError, code="session_idle", retryable=True):
     """Nothing was sent on this connection in either direction for `limits.idle_s`; it is closed."""
 
-    code = "session_idle"
-    retryable = True
 
-
-class SessionReplaced(StateError):
+class SessionReplaced(StateError, code="session_replaced"):
     """Another connection resumed this session; this one is closed, and must not reconnect."""
 
-    code = "session_replaced"
 
-
-class UnknownUtterance(StateError):
+class UnknownUtterance(StateError, code="unknown_utterance"):
     """`utterance.cancel` for an id that is not in flight."""
 
-    code = "unknown_utterance"
 
-
-class StaleRevision(StateError):
+class StaleRevision(StateError, code="stale_revision"):
     """A revision that is not newer than one already received; it is dropped."""
 
-    code = "stale_revision"
 
-
-class UtteranceFinished(StateError):
+class UtteranceFinished(StateError, code="utterance_finished"):
     """A different text for an utterance whose final was already accepted."""
 
-    code = "utterance_finished"
 
-
-class Unavailable(GatewayError):
+class Unavailable(GatewayError, code="overloaded", http_status=503, retryable=True):
     """The message is valid, and the same message may succeed later."""
 
-    code = "overloaded"
-    http_status = 503
-    retryable = True
 
-
-class RateLimited(Unavailable):
+class RateLimited(Unavailable, code="rate_limited", http_status=429):
     """More messages a second than `limits.messages_per_s`, past the burst."""
 
-    code = "rate_limited"
-    http_status = 429
 
-
-class TooManyInFlight(Unavailable):
+class TooManyInFlight(Unavailable, code="too_many_in_flight", http_status=429):
     """`limits.utterances_in_flight` accepted utterances of this session are not finished yet."""
 
-    code = "too_many_in_flight"
-    http_status = 429
 
-
-class TooManySessions(Unavailable):
+class TooManySessions(Unavailable, code="too_many_sessions", retryable=False):
     """The gateway already holds `max_sessions` sessions."""
 
-    code = "too_many_sessions"
-    retryable = False
 
-
-class QuotaExceeded(Unavailable):
+class QuotaExceeded(Unavailable, code="quota_exceeded", http_status=429):
     """The tenant has as much as its quota allows; `message` names the quota."""
 
-    code = "quota_exceeded"
-    http_status = 429
 
-
-class DailyQuotaExceeded(QuotaExceeded):
+class DailyQuotaExceeded(QuotaExceeded, code="daily_quota_exceeded"):
     """The tenant has had all translated that its quota allows for today."""
-
-    code = "daily_quota_exceeded"
 
 
 class Overloaded(Unavailable):
     """The engine has more to do than it can finish soon; nothing was accepted."""
 
 
-class Draining(Unavailable):
+class Draining(Unavailable, code="draining"):
     """The gateway is shutting down: reconnect, and send again what was not accepted."""
 
-    code = "draining"
 
-
-class EngineUnavailable(Unavailable):
+class EngineUnavailable(Unavailable, code="engine_unavailable"):
     """The engine is loading or has died."""
 
-    code = "engine_unavailable"
 
-
-class EngineRestarting(EngineUnavailable):
+class EngineRestarting(EngineUnavailable, code="engine_restarting"):
     """The engine died and is being started again; accepted work waits for it, and new work is accepted."""
 
-    code = "engine_restarting"
 
-
-class LogUnavailable(Unavailable):
+class LogUnavailable(Unavailable, code="log_unavailable"):
     """The meeting's log cannot be used at the moment; nothing was accepted."""
 
-    code = "log_unavailable"
 
-
-class SlowReader(Unavailable):
+class SlowReader(Unavailable, code="slow_reader"):
     """The client does not read fast enough; its connection is closed with 4008."""
 
-    code = "slow_reader"
 
-
-class EngineFailed(GatewayError):
+class EngineFailed(GatewayError, code="engine_failed", http_status=502):
     """The engine could not translate this one text."""
 
-    code = "engine_failed"
-    http_status = 502
 
-
-class DeadlineExceeded(GatewayError):
+class DeadlineExceeded(GatewayError, code="deadline_exceeded", http_status=504):
     """The translation was not done `utterance_deadline_s` after its utterance was accepted."""
 
-    code = "deadline_exceeded"
-    http_status = 504
 
-
-class Cancelled(GatewayError):
+class Cancelled(GatewayError, code="cancelled", http_status=499):
     """The client cancelled the utterance, or left."""
 
-    code = "cancelled"
-    http_status = 499
 
-
-class StartupError(GatewayError):
+class StartupError(GatewayError, code="startup_failed"):
     """The gateway cannot start. The message tells the operator why, and what to do."""
-
-    code = "startup_failed"
 
 
 def error_classes() -> list[type[GatewayError]]:

@@ -18,7 +18,7 @@ _SEPARATOR = "/"
 # Enough that no two meetings of a gateway share one.
 _HASH_CHARS = 16
 
-# Accounts of tenants begin so; no address does.
+# Beginning of the accounts of tenants; no address begins so.
 _TENANT_ACCOUNT = "tenant:"
 
 
@@ -26,7 +26,7 @@ class Grant(Struct, frozen=True, kw_only=True):
     """What one token allows. Times are in seconds since 1970."""
 
     tenant: str = DEFAULT_TENANT
-    # Who has the token, in the words of its issuer; empty where nobody needs one.
+    # Bearer of the token, in the words of its issuer; empty where tokens are not needed.
     subject: str = ""
     # The token's own id.
     token_id: str = ""
@@ -55,11 +55,11 @@ class Grant(Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody needs a token here."""
+        """Whether tokens are not needed here."""
         return not self.subject
 
 
-# What everybody may where nobody needs a token.
+# What everybody may do where tokens are not needed.
 OPEN = Grant(roles=ROLES, any_meeting=True)
 
 
@@ -136,5 +136,5 @@ def tenant_of_account(account: str) -> str:
 
 
 def hash_of_meeting(tenant: str, meeting: str) -> str:
-    """What stands for a meeting in logs: the same in all, and for whoever looks for a meeting they know."""
+    """What stands for a meeting in logs: the same in all, so that a known meeting can be found."""
     return hashlib.sha256(f"{tenant}/{meeting}".encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]

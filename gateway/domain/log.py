@@ -101,7 +101,7 @@ class Said(Struct, frozen=True, tag="said"):
     """A final utterance was accepted."""
 
     utterance: Utterance
-    # Target languages: those that somebody read at that time.
+    # Target languages: those that were read at that time.
     languages: tuple[str, ...] = ()
 
 

@@ -102,7 +102,7 @@ class EventLog(Protocol):
 
         It is not appended again if the log has it. Then it is promised, once more or for the first time, in those
         languages that have no translation; if the session has another fence now, in those that have no outcome.
-        The caller owns what nobody owned before, and is to conclude it. fence: of the session that says it; None
+        The caller owns what had no owner before, and is to conclude it. fence: of the session that says it; None
         where that does not matter. Raises `UtteranceFinished` if the log has it with another text or language,
         `SessionReplaced` if the log does not have it and the session has another fence now, `LogUnavailable`.
         """
@@ -206,7 +206,7 @@ class SessionStore(Protocol):
     - bounds hold over all gateways, also when they are reached at the same time; but with several stores, sessions
       that begin on two of them at once may exceed those of a tenant;
     - a participant is present from the session's begin until its end, whichever gateway has it;
-    - a session whose gateway is gone is away since that gateway was last heard of, and one that nobody has ends
+    - a session whose gateway is gone is away since that gateway was last heard of, and one without a gateway ends
       once it was away for `keep_s`. Only time in which some gateway is there counts.
 
     Everything raises `LogUnavailable` while the store cannot be reached, unless it says that it never raises. It
@@ -231,7 +231,7 @@ class SessionStore(Protocol):
     ) -> int:
         """A session begins in a meeting with which it can be held. Returns its fence. used: the token it uses up.
 
-        Raises `LimitExceeded`, `QuotaExceeded`, `RateLimited`, `Unauthenticated` if somebody else has used the
+        Raises `LimitExceeded`, `QuotaExceeded`, `RateLimited`, `Unauthenticated` if another user has used the
         token, or `LogUnavailable`.
         """
 
@@ -246,7 +246,7 @@ class SessionStore(Protocol):
         bounds: Bounds = UNBOUNDED,
         used: UsedToken | None = None,
     ) -> int | None:
-        """Own a session, which goes on as `record`; the gateway that had it is told. Returns the new fence.
+        """Own a session, which continues as `record`; the gateway that had it is told. Returns the new fence.
 
         None if its fence is not `fence` any more. Raises what `begin` raises; of quotas only `joins` counts.
         """
@@ -285,7 +285,7 @@ class SessionStore(Protocol):
         """
 
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
-        """Use up a token for its user, who may use it again. Returns whether nobody had used it before.
+        """Use up a token for its user, who may use it again. Returns whether it was unused before.
 
         session: of which it is for the begin; if that session was to end before it had begun, the token is
         refused. Raises `Unauthenticated` or `LogUnavailable`.
@@ -353,10 +353,10 @@ class LiveChannel(Protocol):
 
 
 class Authenticator(Protocol):
-    """Tells who somebody is by what they present."""
+    """Verifies what clients present."""
 
     async def verify(self, presented: str) -> Grant:
-        """What somebody may who presents this token or API key. Raises `Unauthenticated`."""
+        """What this token or API key allows. Raises `Unauthenticated`."""
 
     def stands(self, grant: Grant) -> bool:
         """False once an API key was taken away; a token stands until its end."""
@@ -375,4 +375,4 @@ class Issuer(Protocol):
         """What an invite allows. Raises `Unauthenticated`."""
 
     def admit(self, invited: Grant, guest: str) -> Issued:
-        """A token for somebody with an invite. guest: a secret of theirs; whoever has it is the same person."""
+        """A token for a guest with an invite. guest: a secret of theirs, by which they are known again."""

@@ -21,7 +21,7 @@ _Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 class Quota(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What one tenant may use. None: as much as the settings allow everybody."""
 
-    # Meetings that somebody is in.
+    # Meetings with participants.
     meetings: _Count | None = None
     # Sessions, connected or kept.
     sessions: _Count | None = None

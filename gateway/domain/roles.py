@@ -1,4 +1,4 @@
-"""What somebody may do in a meeting, and the tenant of meetings that name none.
+"""What a grant may allow in a meeting, and the tenant of meetings that name none.
 
 Knows: the names. Must not know: anything else, so that they are known everywhere at no cost.
 """

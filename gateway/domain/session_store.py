@@ -1,6 +1,6 @@
 """What gateways share of sessions: who has which, who is present, and how much of everything there may be.
 
-Knows: a session as any gateway can go on with it, and bounds that hold over all gateways.
+Knows: a session as any gateway can continue it, and bounds that hold over all gateways.
 Must not know: where sessions are kept, connections, clocks.
 """
 
@@ -96,7 +96,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
         """Each language is a translation of everything that is said. Raises `LimitExceeded`.
 
         others: how many languages others read. count: how many would be read. before: how many are read now; a
-        bound may have been lowered meanwhile, and nobody loses what they read.
+        bound may have been lowered meanwhile, and readers keep what they read.
         """
         for name, most in self.languages:
             if count > before and count > most:

@@ -65,7 +65,7 @@ class KeptMeeting(Struct, frozen=True):
 
 
 class SessionRecord(Struct, frozen=True):
-    """A session as another gateway, or the next process, can go on with it. Its secret is not in it."""
+    """A session as another gateway, or the next process, can continue it; without its secret."""
 
     # Its public id in the meeting.
     participant: str

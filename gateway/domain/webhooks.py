@@ -109,7 +109,7 @@ class KeptWebhooks(Struct, frozen=True):
     """What one process hands over to the next."""
 
     events: tuple[KeptEvent, ...] = ()
-    # Meeting that goes on → when it started.
+    # Meeting that has not ended → when it started.
     started: dict[str, int] = {}
     # Meeting that has ended, and has a transcript that is not ready → when it started and ended.
     unfinished: dict[str, tuple[int, int]] = {}

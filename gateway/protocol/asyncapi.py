@@ -12,7 +12,7 @@ from inspect import cleandoc
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from gateway import __version__
 from gateway.domain.close_codes import CloseCode
@@ -24,22 +24,6 @@ Document = dict[str, Any]
 
 LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 
-CLOSE_CODES: dict[CloseCode, str] = {
-    CloseCode.NORMAL: "Done: `session.end` was carried out.",
-    CloseCode.INTERNAL: "A bug of the gateway.",
-    CloseCode.RESTART: "The gateway restarts; reconnect with a random delay.",
-    CloseCode.SLOW_READER: "The client does not read fast enough; reconnect.",
-    CloseCode.IDLE: "Nothing was sent in time.",
-    CloseCode.DRAINING: "The gateway is draining and takes no new sessions; reconnect elsewhere.",
-    CloseCode.TOKEN_EXPIRED: "The session's time is over; reconnect with a new token.",
-    CloseCode.UNAUTHENTICATED: "No valid token came; do not reconnect with the same one.",
-    CloseCode.TOKEN_REVOKED: "The token was revoked; do not reconnect.",
-    CloseCode.FOREIGN_ORIGIN: "Pages of this origin may not use this gateway; do not reconnect.",
-    CloseCode.TOO_MANY_SESSIONS: "The gateway has reached its limit of sessions; do not reconnect.",
-    CloseCode.REPLACED: "Another connection resumed this session; do not reconnect.",
-    CloseCode.FLOODING: "The client kept sending far more frames or bytes than `limits` allow; do not reconnect.",
-}
-
 
 def asyncapi() -> Document:
     """The protocol of `/v1/stream`, as an AsyncAPI 3.0 document."""
@@ -47,7 +31,7 @@ def asyncapi() -> Document:
     # Schemas have the names of the structs; messages have the names in `type`.
     names = {cls: str(cls.__struct_config__.tag) for cls in (*incoming, *outgoing)}
     subprotocols = {"type": "string", "enum": list(CODECS)}
-    closes = [{"code": int(code), "description": meaning} for code, meaning in CLOSE_CODES.items()]
+    closes = [{"code": int(code), "description": code.meaning} for code in CloseCode]
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -135,9 +119,9 @@ def title(code: str) -> str:
 # ---------------------------------------------------------------- schemas
 
 
-def components(structs: Iterable[type[Struct]]) -> Document:
+def components(kinds: Iterable[type[Struct]]) -> Document:
     """The JSON Schemas of structs and of the structs in them, by name."""
-    _, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
+    _, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     return dict(components)
 
 
@@ -153,7 +137,7 @@ def doc(cls: type[Struct]) -> str:
 
 def plain(meaning: ErrorMeaning) -> Document:
     """The struct as a JSON object."""
-    return {name: getattr(meaning, name) for name in meaning.__struct_fields__}
+    return structs.asdict(meaning)
 
 
 def _error_meanings() -> list[ErrorMeaning]:

@@ -12,12 +12,7 @@ from collections.abc import Collection, Mapping
 from msgspec import UNSET, UnsetType
 
 from gateway.domain.engine import EngineProfile
-from gateway.domain.errors import (
-    InvalidValue,
-    LimitExceeded,
-    UnsupportedLanguage,
-    UnsupportedOption,
-)
+from gateway.domain.errors import InvalidValue, LimitExceeded, UnsupportedLanguage, UnsupportedOption
 from gateway.domain.languages import UNDETERMINED, language_name, normalise
 from gateway.protocol.fields import MAX_INT
 from gateway.protocol.limits import Limits

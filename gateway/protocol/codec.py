@@ -35,22 +35,15 @@ class _Peek(msgspec.Struct):
 class Codec:
     """One subprotocol: `encode` and `decode`, and whether its frames are text or binary."""
 
-    def __init__(
-        self,
-        subprotocol: str,
-        *,
-        binary: bool,
-        encode: Callable[[Any], bytes],
-        decoder: Callable[[Any], Any],
-        format_name: str,
-    ) -> None:
+    def __init__(self, subprotocol: str, format_name: str, encoding: Any, *, binary: bool) -> None:
+        """encoding: the module of msgspec that has it."""
         self.subprotocol = subprotocol
         self.binary = binary
-        self._encode = encode
-        self._client = decoder(ClientMessage)
-        self._server = decoder(ServerMessage)
-        self._peek = decoder(_Peek)
         self._format = format_name
+        self._encode: Callable[[Any], bytes] = encoding.encode
+        self._client = encoding.Decoder(ClientMessage)
+        self._server = encoding.Decoder(ServerMessage)
+        self._peek = encoding.Decoder(_Peek)
 
     def __repr__(self) -> str:
         return f"Codec({self.subprotocol!r})"
@@ -125,20 +118,8 @@ class Codec:
         return peek
 
 
-JSON = Codec(
-    "translation.v1.json",
-    binary=False,
-    encode=msgspec.json.encode,
-    decoder=msgspec.json.Decoder,
-    format_name="JSON",
-)
-MSGPACK = Codec(
-    "translation.v1.msgpack",
-    binary=True,
-    encode=msgspec.msgpack.encode,
-    decoder=msgspec.msgpack.Decoder,
-    format_name="msgpack",
-)
+JSON = Codec("translation.v1.json", "JSON", msgspec.json, binary=False)
+MSGPACK = Codec("translation.v1.msgpack", "msgpack", msgspec.msgpack, binary=True)
 CODECS = {codec.subprotocol: codec for codec in (JSON, MSGPACK)}
 
 

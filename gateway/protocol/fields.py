@@ -12,168 +12,122 @@ from msgspec import Meta, UnsetType
 
 from gateway.domain.engine import Formality
 from gateway.domain.sessions import Stability
+from gateway.protocol.limits import about
 
 # The largest integer that JavaScript, JSON and msgpack all carry exactly.
 MAX_INT = 2**53 - 1
 
 # ---------------------------------------------------------------- from the client
-# `x-limit` is the one of `Limits` that the session checks; decoding does not.
 
-Lang = Annotated[str, Meta(description="BCP 47 language tag; a region is ignored (`en-US` is `en`).")]
-Reads = Annotated[
-    list[Lang],
-    Meta(
-        description="Languages in which translations are wanted; may be empty.",
-        extra_json_schema={"x-limit": "languages"},
-    ),
-]
+Lang = Annotated[str, about("BCP 47 language tag; a region is ignored (`en-US` is `en`).")]
+Reads = Annotated[list[Lang], about("Languages in which translations are wanted; may be empty.", "languages")]
 Speaks = Annotated[
     str,
-    Meta(
-        description="Language of utterances without a `lang`; others see it, too. `auto`: that of each utterance "
-        "is detected."
+    about(
+        "Language of utterances without a `lang`; others see it, too. `auto`: that of each utterance is detected."
     ),
 ]
 MeetingId = Annotated[
-    str,
-    Meta(
-        description="Letters, digits and `. _ ~ -`, not only dots. Without it, a private meeting is made.",
-        extra_json_schema={"x-limit": "id_chars"},
-    ),
+    str, about("Letters, digits and `. _ ~ -`, not only dots. Without it, a private meeting is made.", "id_chars")
 ]
-Name = Annotated[
-    str,
-    Meta(description="What others see; a name in the token wins.", extra_json_schema={"x-limit": "name_chars"}),
-]
+Name = Annotated[str, about("What others see; a name in the token wins.", "name_chars")]
 Stable = Annotated[
     Stability,
-    Meta(
-        description="How much of a translation is shown while its utterance is still being said. `live`: the "
+    about(
+        "How much of a translation is shown while its utterance is still being said. `live`: the "
         "earliest words; the last of them may change. `stable`: only text that is never taken back. "
         "`final`: nothing."
     ),
 ]
 Glossary = Annotated[
     dict[str, dict[str, str]],
-    Meta(
-        description="Target language → source term → target term. A term may have `term_chars`.",
-        extra_json_schema={"x-limit": "glossary_terms"},
-    ),
+    about("Target language → source term → target term. A term may have `term_chars`.", "glossary_terms"),
 ]
-Context = Annotated[
-    str,
-    Meta(description="What the meeting is about, for the model.", extra_json_schema={"x-limit": "context_chars"}),
-]
-Formal = Annotated[Formality, Meta(description="How translations address people.")]
-Originals = Annotated[bool, Meta(description="Captions in every language, not only those in `reads`.")]
+Context = Annotated[str, about("What the meeting is about, for the model.", "context_chars")]
+Formal = Annotated[Formality, about("How translations address people.")]
+Originals = Annotated[bool, about("Captions in every language, not only those in `reads`.")]
 Record = Annotated[
     bool,
-    Meta(
-        description="Whoever begins the meeting decides whether it is recorded; for others, what it has to be. "
+    about(
+        "Whoever begins the meeting decides whether it is recorded; for others, what it has to be. "
         "`false`: nothing is kept. Left out: as it is, or as the gateway is set to."
     ),
 ]
 Token = Annotated[
-    str,
-    Meta(
-        description="What the gateway's operator or your backend issued. Programs may send it as a header instead."
-    ),
+    str, about("What the gateway's operator or your backend issued. Programs may send it as a header instead.")
 ]
-Secret = Annotated[
-    str, Meta(description="`session` of the newest `session.started`.", extra_json_schema={"x-limit": "id_chars"})
-]
-Epoch = Annotated[
-    str, Meta(description="`epoch` of the newest `session.started`.", extra_json_schema={"x-limit": "id_chars"})
-]
+Secret = Annotated[str, about("`session` of the newest `session.started`.", "id_chars")]
+Epoch = Annotated[str, about("`epoch` of the newest `session.started`.", "id_chars")]
 Offset = Annotated[int, Meta(ge=0, le=MAX_INT, description="Highest `offset` of any message received.")]
 OwnUtterance = Annotated[
     str,
-    Meta(
-        description="Chosen by the client, unique in its session, not empty; does not end with `~` and a number.",
-        extra_json_schema={"x-limit": "id_chars"},
+    about(
+        "Chosen by the client, unique in its session, not empty; does not end with `~` and a number.", "id_chars"
     ),
 ]
 Rev = Annotated[int, Meta(ge=0, le=MAX_INT, description="Revision of the utterance, growing.")]
-Text = Annotated[
-    str,
-    Meta(description="All of the utterance so far, however long; not only blanks."),
-]
+Text = Annotated[str, about("All of the utterance so far, however long; not only blanks.")]
 UtteranceLang = Annotated[
-    str, Meta(description="Language of the text, if it is not the session's `speaks`. `auto`: it is detected.")
+    str, about("Language of the text, if it is not the session's `speaks`. `auto`: it is detected.")
 ]
 # Not bounded: words are not refused for the sake of their times (`checks.position`).
 StartMillis = Annotated[
     float,
-    Meta(
-        description="Where it begins in the speaker's audio, for subtitles, from 0 on. What makes no sense is "
-        "left out."
-    ),
+    about("Where it begins in the speaker's audio, for subtitles, from 0 on. What makes no sense is left out."),
 ]
-Traceparent = Annotated[
-    str,
-    Meta(description="The span that it belongs to in a trace of yours: W3C Trace Context."),
-]
-EndMillis = Annotated[float, Meta(description="Where it ends there; not before `start_ms`.")]
-Nonce = Annotated[str, Meta(description="Comes back in the `pong`.", extra_json_schema={"x-limit": "id_chars"})]
+Traceparent = Annotated[str, about("The span that it belongs to in a trace of yours: W3C Trace Context.")]
+EndMillis = Annotated[float, about("Where it ends there; not before `start_ms`.")]
+Nonce = Annotated[str, about("Comes back in the `pong`.", "id_chars")]
 
 # ---------------------------------------------------------------- from the gateway
 
-Who = Annotated[str, Meta(description="Public id of a participant in the meeting.")]
-Utterance = Annotated[str, Meta(description="Id of the utterance, chosen by its speaker's client.")]
-TheirName = Annotated[str, Meta(description="Their name; may be empty.")]
-TheySpeak = Annotated[str | None, Meta(description="The language that they speak; null: not told, or detected.")]
-TheyRead = Annotated[list[str], Meta(description="The languages that they read.")]
-SpeaksNow = Annotated[
-    str | None, Meta(description="Language of utterances without a `lang`; `auto`: detected; null: none.")
-]
-DetectedLang = Annotated[
-    str | UnsetType, Meta(description="The language that was spoken; only where it was detected.")
-]
+Who = Annotated[str, about("Public id of a participant in the meeting.")]
+Utterance = Annotated[str, about("Id of the utterance, chosen by its speaker's client.")]
+TheirName = Annotated[str, about("Their name; may be empty.")]
+TheySpeak = Annotated[str | None, about("The language that they speak; null: not told, or detected.")]
+TheyRead = Annotated[list[str], about("The languages that they read.")]
+SpeaksNow = Annotated[str | None, about("Language of utterances without a `lang`; `auto`: detected; null: none.")]
+DetectedLang = Annotated[str | UnsetType, about("The language that was spoken; only where it was detected.")]
 Confidence = Annotated[
     float | UnsetType,
-    Meta(
-        description="Estimated probability, from 0 to 1, that a reader would call the translation right. Absent: "
+    about(
+        "Estimated probability, from 0 to 1, that a reader would call the translation right. Absent: "
         "the model has no calibration."
     ),
 ]
 Unsure = Annotated[
     bool | UnsetType,
-    Meta(
-        description="Whether it should be shown differently: `confidence` is low, or the translation is no more "
+    about(
+        "Whether it should be shown differently: `confidence` is low, or the translation is no more "
         "than the original. Absent: no."
     ),
 ]
-Speaker = Annotated[str, Meta(description="Name of who said it; may be empty.")]
-Target = Annotated[str, Meta(description="The language that it is translated into.")]
-SaidRev = Annotated[int, Meta(description="Revision of the utterance that this belongs to.")]
-Position = Annotated[int, Meta(description="Position in the meeting's log, within its `epoch`.")]
+Speaker = Annotated[str, about("Name of who said it; may be empty.")]
+Target = Annotated[str, about("The language that it is translated into.")]
+SaidRev = Annotated[int, about("Revision of the utterance that this belongs to.")]
+Position = Annotated[int, about("Position in the meeting's log, within its `epoch`.")]
 AtMs = Annotated[
-    int | UnsetType,
-    Meta(description="When it came into the log: Unix time in milliseconds, by the gateway's clock."),
+    int | UnsetType, about("When it came into the log: Unix time in milliseconds, by the gateway's clock.")
 ]
 Recorded = Annotated[
     bool | UnsetType,
-    Meta(
-        description="`false`: the meeting is not recorded, so latecomers see nothing, and there is no transcript. "
+    about(
+        "`false`: the meeting is not recorded, so latecomers see nothing, and there is no transcript. "
         "Absent: it is recorded."
     ),
 ]
 Targets = Annotated[
     dict[str, list[str]] | UnsetType,
-    Meta(
-        description="Language that is spoken → the languages it is translated into. Absent: each of `languages` "
+    about(
+        "Language that is spoken → the languages it is translated into. Absent: each of `languages` "
         "is translated into every other."
     ),
 ]
-TokenMillis = Annotated[int, Meta(description="How long the session may still last, in milliseconds.")]
-DrainMillis = Annotated[int, Meta(description="How long accepted work may still take, in milliseconds.")]
-ErrorCode = Annotated[str, Meta(description="One of the error codes, for programs.")]
-ErrorText = Annotated[str, Meta(description="A sentence for people; its words may change.")]
-Retryable = Annotated[bool, Meta(description="Whether the same message may succeed later.")]
-RetryMillis = Annotated[int | None, Meta(description="How long to wait before, in milliseconds; null: not known.")]
-ErrorUtterance = Annotated[
-    str | None, Meta(description="Id of your utterance that was refused; null: none, or not known.")
-]
-ErrorField = Annotated[
-    str | None, Meta(description="Path of the field that was refused, such as `reads[0]`; null: none.")
-]
+TokenMillis = Annotated[int, about("How long the session may still last, in milliseconds.")]
+DrainMillis = Annotated[int, about("How long accepted work may still take, in milliseconds.")]
+ErrorCode = Annotated[str, about("One of the error codes, for programs.")]
+ErrorText = Annotated[str, about("A sentence for people; its words may change.")]
+Retryable = Annotated[bool, about("Whether the same message may succeed later.")]
+RetryMillis = Annotated[int | None, about("How long to wait before, in milliseconds; null: not known.")]
+ErrorUtterance = Annotated[str | None, about("Id of your utterance that was refused; null: none, or not known.")]
+ErrorField = Annotated[str | None, about("Path of the field that was refused, such as `reads[0]`; null: none.")]

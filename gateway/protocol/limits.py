@@ -12,6 +12,11 @@ from msgspec import Meta, Struct
 from gateway.domain.roles import NAME_CHARS, SHOWN_NAME_CHARS
 
 
+def about(description: str, limit: str | None = None) -> Meta:
+    """What is said of a field. limit: the one of `Limits` that the session checks; decoding does not."""
+    return Meta(description=description, extra_json_schema=None if limit is None else {"x-limit": limit})
+
+
 def _meta(description: str, at_least: int = 1) -> Meta:
     # In `extra`, so that decoding does not check it: a client must accept the limits of any gateway.
     return Meta(description=description, extra={"ge": at_least, "le": 2**30})

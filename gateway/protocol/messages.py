@@ -11,46 +11,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, Meta, Struct
+from msgspec import UNSET, Struct
 
-from gateway.domain.log import Timings
+from gateway.domain.log import Timings as Timings
 from gateway.protocol import fields
-from gateway.protocol.limits import Limits
-
-__all__ = [
-    "Caption",
-    "ClientMessage",
-    "Error",
-    "LanguagesChanged",
-    "Participant",
-    "ParticipantJoined",
-    "ParticipantLeft",
-    "ParticipantUpdated",
-    "Ping",
-    "Pong",
-    "Resume",
-    "ServerMessage",
-    "SessionDraining",
-    "SessionEnd",
-    "SessionRefresh",
-    "SessionRefreshed",
-    "SessionStart",
-    "SessionStarted",
-    "SessionUpdate",
-    "SessionUpdated",
-    "Timings",
-    "TokenExpiring",
-    "TranslationDelta",
-    "TranslationFailed",
-    "TranslationFinal",
-    "UtteranceAccepted",
-    "UtteranceCancel",
-    "UtteranceCancelled",
-    "UtteranceFinal",
-    "UtterancePartial",
-    "client_messages",
-    "server_messages",
-]
+from gateway.protocol.limits import Limits, about
 
 # ---------------------------------------------------------------- client → gateway
 
@@ -81,7 +46,7 @@ class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     glossary: fields.Glossary | None = None
     context: fields.Context | None = None
     formality: fields.Formal | None = None
-    resume: Annotated[Resume | None, Meta(description="The session to go on with.")] = None
+    resume: Annotated[Resume | None, about("The session to go on with.")] = None
     originals: fields.Originals = False
     token: fields.Token | None = None
     record: fields.Record | None = None
@@ -144,7 +109,7 @@ class UtteranceCancel(ClientStruct, frozen=True, tag="utterance.cancel"):
     An utterance that is not final is discarded: everybody gets `utterance.cancelled`.
     """
 
-    id: Annotated[str, Meta(description="Your utterance.")]
+    id: Annotated[str, about("Your utterance.")]
 
 
 class Ping(ClientStruct, frozen=True, tag="ping"):
@@ -191,19 +156,18 @@ class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
     Discard text of unfinished translations that was received before: it is sent again from its beginning.
     """
 
-    session: Annotated[str, Meta(description="A secret: whoever has it can resume the session.")]
-    participant: Annotated[str, Meta(description="The public id of this session in the meeting.")]
-    meeting: Annotated[str, Meta(description="The meeting's id, also of a private one.")]
-    epoch: Annotated[str, Meta(description="The log that offsets count in.")]
-    offset: Annotated[int, Meta(description="Publications after this position follow.")]
+    session: Annotated[str, about("A secret: whoever has it can resume the session.")]
+    participant: Annotated[str, about("The public id of this session in the meeting.")]
+    meeting: Annotated[str, about("The meeting's id, also of a private one.")]
+    epoch: Annotated[str, about("The log that offsets count in.")]
+    offset: Annotated[int, about("Publications after this position follow.")]
     recovered: Annotated[
-        bool | None,
-        Meta(description="Whether everything that was missed follows; null if no session was to be resumed."),
+        bool | None, about("Whether everything that was missed follows; null if no session was to be resumed.")
     ]
-    languages: Annotated[list[str], Meta(description="What the model knows.")]
-    participants: Annotated[list[Participant], Meta(description="Who else is here, as far as announced.")]
-    options: Annotated[list[str], Meta(description="Which of glossary, context, formality the model takes.")]
-    limits: Annotated[Limits, Meta(description="What the gateway accepts.")]
+    languages: Annotated[list[str], about("What the model knows.")]
+    participants: Annotated[list[Participant], about("Who else is here, as far as announced.")]
+    options: Annotated[list[str], about("Which of glossary, context, formality the model takes.")]
+    limits: Annotated[Limits, about("What the gateway accepts.")]
     targets: fields.Targets = UNSET
     record: fields.Recorded = UNSET
 
@@ -215,7 +179,7 @@ class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
 class SessionUpdated(ServerStruct, frozen=True, tag="session.updated"):
     """A `session.update` was accepted; these values are in force from the next utterance on."""
 
-    reads: Annotated[list[str], Meta(description="Languages in which translations come.")]
+    reads: Annotated[list[str], about("Languages in which translations come.")]
     speaks: fields.SpeaksNow
     stability: fields.Stable
     originals: fields.Originals = False
@@ -227,16 +191,16 @@ class LanguagesChanged(ServerStruct, frozen=True, tag="languages.changed"):
     What the session reads and speaks stays as it is, also where nothing translates it any more.
     """
 
-    languages: Annotated[list[str], Meta(description="What the models know.")]
-    options: Annotated[list[str], Meta(description="Which of glossary, context, formality the models take.")]
+    languages: Annotated[list[str], about("What the models know.")]
+    options: Annotated[list[str], about("Which of glossary, context, formality the models take.")]
     targets: fields.Targets = UNSET
 
 
 class UtteranceAccepted(ServerStruct, frozen=True, tag="utterance.accepted"):
     """The gateway is now responsible for the final utterance; the client may forget it."""
 
-    id: Annotated[str, Meta(description="Your utterance.")]
-    rev: Annotated[int, Meta(description="The revision that was accepted.")]
+    id: Annotated[str, about("Your utterance.")]
+    rev: Annotated[int, about("The revision that was accepted.")]
     offset: fields.Position
     lang: fields.DetectedLang = UNSET
 
@@ -254,13 +218,11 @@ class Caption(ServerStruct, frozen=True, tag="caption"):
     participant: fields.Who
     utterance: fields.Utterance
     speaker: fields.Speaker
-    lang: Annotated[str, Meta(description="The language that was spoken.")]
+    lang: Annotated[str, about("The language that was spoken.")]
     rev: fields.SaidRev
-    text: Annotated[str, Meta(description="All of the utterance so far.")]
-    final: Annotated[bool, Meta(description="Whether the text is the last one of the utterance.")]
-    offset: Annotated[int | None, Meta(description="Position in the log; null if the text may still change.")] = (
-        None
-    )
+    text: Annotated[str, about("All of the utterance so far.")]
+    final: Annotated[bool, about("Whether the text is the last one of the utterance.")]
+    offset: Annotated[int | None, about("Position in the log; null if the text may still change.")] = None
     at_ms: fields.AtMs = UNSET
 
 
@@ -271,8 +233,8 @@ class TranslationDelta(ServerStruct, frozen=True, tag="translation.delta"):
     utterance: fields.Utterance
     lang: fields.Target
     rev: fields.SaidRev
-    committed: Annotated[str, Meta(description="Is appended, and not taken back before the final.")]
-    tentative: Annotated[str, Meta(description="Is shown after it, until the next delta.")] = ""
+    committed: Annotated[str, about("Is appended, and not taken back before the final.")]
+    tentative: Annotated[str, about("Is shown after it, until the next delta.")] = ""
 
 
 class TranslationFinal(ServerStruct, frozen=True, tag="translation.final"):
@@ -283,11 +245,11 @@ class TranslationFinal(ServerStruct, frozen=True, tag="translation.final"):
     speaker: fields.Speaker
     lang: fields.Target
     rev: fields.SaidRev
-    text: Annotated[str, Meta(description="The whole translation.")]
+    text: Annotated[str, about("The whole translation.")]
     offset: fields.Position
-    timings: Annotated[Timings, Meta(description="How long it took.")]
-    tokens: Annotated[int, Meta(description="How many tokens the model generated.")]
-    truncated: Annotated[bool, Meta(description="The output limit cut the translation short.")] = False
+    timings: Annotated[Timings, about("How long it took.")]
+    tokens: Annotated[int, about("How many tokens the model generated.")]
+    truncated: Annotated[bool, about("The output limit cut the translation short.")] = False
     at_ms: fields.AtMs = UNSET
     source_lang: fields.DetectedLang = UNSET
     confidence: fields.Confidence = UNSET
@@ -307,31 +269,16 @@ class TranslationFailed(ServerStruct, frozen=True, tag="translation.failed"):
     offset: fields.Position
 
 
-class ParticipantJoined(ServerStruct, frozen=True, tag="participant.joined"):
+class ParticipantJoined(ServerStruct, Participant, frozen=True, tag="participant.joined"):
     """Somebody joined the meeting."""
 
-    participant: fields.Who
-    name: fields.TheirName
-    speaks: fields.TheySpeak
-    reads: fields.TheyRead
 
-
-class ParticipantUpdated(ServerStruct, frozen=True, tag="participant.updated"):
+class ParticipantUpdated(ServerStruct, Participant, frozen=True, tag="participant.updated"):
     """Somebody changed the languages that they speak or read."""
 
-    participant: fields.Who
-    name: fields.TheirName
-    speaks: fields.TheySpeak
-    reads: fields.TheyRead
 
-
-class ParticipantLeft(ServerStruct, frozen=True, tag="participant.left"):
+class ParticipantLeft(ServerStruct, Participant, frozen=True, tag="participant.left"):
     """Somebody left the meeting, or lost their connection and did not come back in time."""
-
-    participant: fields.Who
-    name: fields.TheirName
-    speaks: fields.TheySpeak
-    reads: fields.TheyRead
 
 
 class TokenExpiring(ServerStruct, frozen=True, tag="token.expiring"):
@@ -366,7 +313,7 @@ class Error(ServerStruct, frozen=True, tag="error"):
 class Pong(ServerStruct, frozen=True, tag="pong"):
     """The answer to `ping`."""
 
-    nonce: Annotated[str, Meta(description="That of the `ping`.")] = ""
+    nonce: Annotated[str, about("That of the `ping`.")] = ""
 
 
 ServerMessage = (

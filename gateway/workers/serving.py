@@ -21,11 +21,11 @@ import uvloop
 from starlette.routing import BaseRoute
 
 from gateway import config, state_folder
-from gateway.administration import operators
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
 from gateway.engine import kept_hosts
 from gateway.engines.host.kept import KeptHosts
+from gateway.keys import operators_of
 from gateway.runtime import Says, log_to, raise_file_limit, style_for
 from gateway.server.http import admin
 from gateway.server.http.readiness import readiness
@@ -133,7 +133,7 @@ async def _serve(
 @contextlib.asynccontextmanager
 async def _administration(settings: Settings, parent: Parent) -> AsyncIterator[list[BaseRoute]]:
     """Its routes, if there is one, and the store that they ask. Raises `StartupError`."""
-    if parent.stopping or (allowed := operators(settings)) is None:
+    if parent.stopping or (allowed := operators_of(settings)) is None:
         yield []
         return
     store = Store(settings, lambda _: None)

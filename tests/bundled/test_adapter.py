@@ -24,7 +24,7 @@ def test_an_adapter_of_16_bits(tmp_path: Path) -> None:
     np.testing.assert_array_equal(own.low_rank[PART][1], from_bfloat16(to_bfloat16(LOW_RANK[PART][1])))
 
 
-def test_an_adapter_of_8_bits_is_the_same_but_for_half_a_step(tmp_path: Path) -> None:
+def test_adapter_of_8_bits(tmp_path: Path) -> None:
     own = read_adapter(write_adapter(tmp_path / "a", bits=8))
     for found, wanted in ((own.special, SPECIAL), *zip(own.low_rank[PART], LOW_RANK[PART], strict=True)):
         step = np.abs(wanted).max(axis=1, keepdims=True) / 127

@@ -42,7 +42,7 @@ def near(found: Floats, wanted: Floats) -> None:
     np.testing.assert_allclose(found, wanted, rtol=0.01, atol=0.02)
 
 
-def test_the_weights_are_the_bases_and_what_the_adapter_adds(tmp_path: Path, base: Base) -> None:
+def test_weights_are_base_plus_adapter(tmp_path: Path, base: Base) -> None:
     own = {name: numbers for name, (_, numbers) in tensors_of_base().items()}
     found = read_tensors(assembled(tmp_path, base) / "model.safetensors")
     assert len(found) == len(own)

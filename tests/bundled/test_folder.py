@@ -191,9 +191,7 @@ STEPS: tuple[tuple[Any, str], ...] = (
 )
 
 
-def test_a_process_that_is_killed_leaves_nothing_that_is_taken_for_whole(
-    base: Base, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_process_leaves_nothing_whole(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
     """At each step that changes the disk, before and after it."""
     cache = folder.cache_folder()
     kills = 0

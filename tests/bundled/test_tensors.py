@@ -10,13 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gateway.bundled.tensors import (
-    InvalidTensors,
-    from_bfloat16,
-    read_tensors,
-    to_bfloat16,
-    write_bfloat16,
-)
+from gateway.bundled.tensors import InvalidTensors, from_bfloat16, read_tensors, to_bfloat16, write_bfloat16
 
 
 @pytest.mark.parametrize(

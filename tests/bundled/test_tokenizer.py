@@ -87,7 +87,7 @@ def test_a_text_makes_no_special_token(tokenizer: Any) -> None:
     assert SPECIAL_IDS.isdisjoint(ids(tokenizer, text))
 
 
-def test_the_prompt_of_the_family_is_made_of_its_tokens(tokenizer: Any) -> None:
+def test_prompt_is_made_of_family_tokens(tokenizer: Any) -> None:
     prompt = "<s><en><de><partial>hello<to>"
     found = tokenizer.encode(prompt, add_special_tokens=False, split_special_tokens=False)
     assert found == [2, 6, 9, 13, *ids(tokenizer, "hello"), 14]

@@ -16,20 +16,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from gateway.protocol.messages import (
-    Error,
-    SessionEnd,
-    UtteranceFinal,
-)
+from gateway.protocol.messages import Error, ServerMessage, SessionEnd, UtteranceFinal
 from tests.processes import DEFAULT_SIGNALS
-from tests.scripted_gateway import (
-    Peer,
-    accepted,
-    delta,
-    refused,
-    scripted_gateway,
-    translated,
-)
+from tests.scripted_gateway import Peer, accepted, delta, refused, scripted_gateway, translated
 
 ROOT = Path(__file__).parents[2]
 
@@ -95,6 +84,18 @@ def leaving(code: int, *last_words: Error, translates: int) -> Callable[[Peer], 
             utterance = await peer.take()
             await peer.say(translated(utterance, "ja", utterance.text))
         await peer.leave(code, *last_words)
+
+    return script
+
+
+def answering(*answers: ServerMessage) -> Callable[[Peer], Awaitable[None]]:
+    """A gateway that accepts one text, and answers it with these."""
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.take()
+        await peer.say(*answers)
+        await peer.end()
 
     return script
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
     Participant,
     SessionEnd,
-    SessionStart,
     SessionStarted,
     Timings,
     TranslationDelta,
@@ -71,8 +70,7 @@ def failed(message: str, utterance: str = "1", *, by: str = ANA, lang: str = "ja
 
 async def taking_everything(peer: Peer) -> None:
     """A gateway that accepts whatever is said, until the end."""
-    await peer.expect(SessionStart)
-    await peer.say(started())
+    await peer.start(started())
     while isinstance(message := await peer.receive(), UtteranceFinal):
         await peer.say(UtteranceAccepted(message.id, message.rev, next(OFFSETS)))
     assert isinstance(message, SessionEnd), message
@@ -104,25 +102,3 @@ async def interrupted(process: asyncio.subprocess.Process) -> Ran:
 async def lines(*texts: str) -> AsyncGenerator[str, None]:
     for text in texts:
         yield text
-
-
-def losing(
-    first: Callable[[Peer], Awaitable[None]], second: Callable[[Peer], Awaitable[None]]
-) -> Callable[[Peer], Awaitable[None]]:
-    """A gateway whose first connection breaks after its script; the second one is for who comes back."""
-    connections = 0
-
-    async def script(peer: Peer) -> None:
-        nonlocal connections
-        connections += 1
-        if connections > 1:
-            await second(peer)
-            return
-        await first(peer)
-        peer.connection.transport.abort()
-
-    return script
-
-
-async def silent(peer: Peer) -> None:
-    await peer.connection.wait_closed()

@@ -7,12 +7,7 @@ import signal
 
 import pytest
 
-from gateway.protocol.messages import (
-    Error,
-    SessionUpdate,
-    SessionUpdated,
-    UtteranceFinal,
-)
+from gateway.protocol.messages import Error, SessionUpdate, SessionUpdated, UtteranceFinal
 from tests.cli.commands import FOUND, _others_ignore_interrupts, chat, on_a_terminal
 from tests.scripted_gateway import (
     ANOTHER,

@@ -7,16 +7,20 @@ import re
 import pytest
 
 from gateway.cli import main as cli
-from gateway.cli import notes
+from gateway.cli import sessions
 from gateway.cli.main import main
-from tests.cli.commands import COMMANDS, ROOT
+from tests.cli.commands import ROOT
+
+WITH_EXAMPLES = ("serve", "translate", "chat", "speak", "bridge", "read", "admin", "key", "token", "conformance")
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "admin", "key", "token", "conformance"])
+@pytest.mark.parametrize("command", [*WITH_EXAMPLES, "engines", "version"])
 def test_every_flag_is_documented(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([command, "--help"])
-    offered = re.findall(r"^ +(--[a-z-]+)(?:, (--[a-z-]+))?", capsys.readouterr().out, re.MULTILINE)
+    shown = capsys.readouterr().out
+    assert (f"examples:\n  gateway {command}" in shown) is (command in WITH_EXAMPLES)
+    offered = re.findall(r"^ +(--[a-z-]+)(?:, (--[a-z-]+))?", shown, re.MULTILINE)
     text = (ROOT / "docs" / "cli.md").read_text()
     section = text.partition(f"\n## `gateway {command}`")[2].partition("\n## ")[0]
     assert section, f"no section about gateway {command}"
@@ -29,21 +33,9 @@ def test_every_exit_status_is_documented() -> None:
     statuses = {
         0,
         2,
-        notes.EXIT_UNREACHABLE,
-        notes.EXIT_FAILED,
+        sessions.EXIT_UNREACHABLE,
+        sessions.EXIT_FAILED,
         cli._INTERRUPTED,
         cli._BROKEN_PIPE,
     }
     assert {int(found) for found in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)} == statuses
-
-
-@pytest.mark.parametrize("name", ["speak", "bridge", "read"])
-def test_every_flag_of_a_meeting_is_documented(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main([name, "--help"])
-    shown = capsys.readouterr().out
-    assert f"examples:\n  gateway {name}" in shown
-    offered = set(re.findall(r"^ +(--[a-z-]+)", shown, re.MULTILINE))
-    text = (ROOT / "docs" / "cli.md").read_text()
-    section = text.partition(f"\n## `gateway {name}`")[2].partition("\n## ")[0]
-    assert set(re.findall(r"`(--[a-z-]+)", section)) == offered

@@ -5,20 +5,9 @@ from __future__ import annotations
 import re
 
 from gateway.cli import jobs
-from gateway.protocol.messages import (
-    SessionEnd,
-    SessionUpdate,
-    SessionUpdated,
-    UtteranceFinal,
-)
+from gateway.protocol.messages import SessionUpdate, SessionUpdated, UtteranceFinal
 from tests.cli.commands import chat, echo, on_a_terminal, run, run_against
-from tests.scripted_gateway import (
-    Peer,
-    delta,
-    refused,
-    scripted_gateway,
-    translated,
-)
+from tests.scripted_gateway import Peer, delta, refused, scripted_gateway, translated
 
 
 async def test_without_to_every_other_language_is_read() -> None:
@@ -32,24 +21,10 @@ async def test_without_to_every_other_language_is_read() -> None:
         await peer.say(SessionUpdated(update.reads, "de", start.stability))
         utterance = await peer.take()
         await peer.say(*(translated(utterance, lang, lang.upper()) for lang in ("ja", "fr", "en")))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     ran = await run_against(script, "translate", "Haus", "--from", "de", "--glossary", "Haus=house")
     assert ran == (0, "en\tEN\nja\tJA\nfr\tFR\n", "gateway: The model m takes no context; it is left out.\n")
-
-
-async def test_an_option_that_the_model_does_not_take_is_only_a_note() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        utterance = await peer.take()
-        await peer.say(refused("unsupported_option", "The model m takes no context; it is left out."))
-        await peer.say(translated(utterance, "ja", "OK"))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    ran = await run_against(script, "translate", "hi", "--to", "ja", "--context", "A game.")
-    assert ran == (0, "ja\tOK\n", "gateway: The model m takes no context; it is left out.\n")
 
 
 async def test_a_refused_glossary_ends_the_command() -> None:
@@ -88,8 +63,7 @@ async def test_text_is_drawn_again_after_a_loss() -> None:
             return
         utterance = UtteranceFinal("1", 1, "hi")
         await peer.say(delta(utterance, "ja", "Guten Morgen"), translated(utterance, "ja", "Guten Morgen!"))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     async with (
         scripted_gateway(script) as url,

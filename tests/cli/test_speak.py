@@ -12,7 +12,6 @@ from gateway.cli.speak import Speech, growing
 from gateway.client import ClientSession
 from gateway.protocol.messages import (
     Error,
-    Resume,
     SessionDraining,
     SessionEnd,
     SessionStart,
@@ -21,7 +20,7 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 from tests.cli.commands import on_a_terminal, run, run_against
-from tests.cli.meetings import caption, command, interrupted, lines, losing, started, taking_everything
+from tests.cli.meetings import caption, command, interrupted, lines, started, taking_everything
 from tests.scripted_gateway import Peer, scripted_gateway
 
 
@@ -97,16 +96,16 @@ async def test_a_few_lines_are_on_their_way_at_once() -> None:
         tasks.create_task(speech.say(lines(*(f"line {number}" for number in range(1, 11))), None))
         await as_far_as_it_goes()
         assert len(session.said) == 8
-        speech.take(UtteranceAccepted("3", 1, 1))
-        speech.take(UtteranceAccepted("7", 1, 2))
+        speech.note_event(UtteranceAccepted("3", 1, 1))
+        speech.note_event(UtteranceAccepted("7", 1, 2))
         await as_far_as_it_goes()
         assert len(session.said) == 10
         # The gateway takes nothing after the end: it comes when everything has an answer.
         for number in (1, 2, 4, 5, 6, 8, 9):
-            speech.take(UtteranceAccepted(str(number), 1, 3))
+            speech.note_event(UtteranceAccepted(str(number), 1, 3))
         await as_far_as_it_goes()
         assert not session.ended
-        speech.take(UtteranceAccepted("10", 1, 3))
+        speech.note_event(UtteranceAccepted("10", 1, 3))
     assert session.ended
     assert speech.status == 0
 
@@ -124,8 +123,7 @@ async def test_a_line_too_long_to_be_sent_is_refused(capsys: pytest.CaptureFixtu
 
 async def test_a_refused_line_is_named_and_harms_no_other() -> None:
     async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
+        await peer.start(started())
         first, second = await peer.expect(UtteranceFinal), await peer.expect(UtteranceFinal)
         # One that is refused for the moment is the client's business, which sends it again.
         await peer.say(Error("overloaded", "Full.", retryable=True, retry_after_ms=1, utterance=second.id))
@@ -133,8 +131,7 @@ async def test_a_refused_line_is_named_and_harms_no_other() -> None:
         again = await peer.expect(UtteranceFinal)
         assert again.id == second.id
         await peer.say(UtteranceAccepted(again.id, again.rev, 1))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     ran = await run_against(script, "speak", "--meeting", "m", stdin="\nlong\nshort\n")
     assert ran == (3, "", "gateway: line 2: Too long.\n✓ short\ngateway: 2 said, 1 accepted, 1 refused.\n")
@@ -153,37 +150,11 @@ def test_the_pace_of_a_speech(flags: list[str], pace: float | None) -> None:
     assert parser().parse_args(["speak", "--meeting", "m", *flags]).words_per_minute == pace
 
 
-async def test_lines_typed_on_a_terminal_are_said_word_by_word() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
-        for id in ("1", "2"):
-            texts = [(await peer.expect(UtterancePartial)).text for _ in range(2)]
-            utterance = await peer.expect(UtteranceFinal)
-            assert (*texts, utterance.text) == ("Good", "Good morning,", "Good morning, all.")
-            assert (utterance.id, utterance.rev) == (id, 3)
-            await peer.say(UtteranceAccepted(utterance.id, utterance.rev, 1))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    argv = ("speak", "--meeting", "m", "--words-per-minute", "6000", "--url")
-    async with scripted_gateway(script) as url, on_a_terminal(*argv, url) as terminal:
-        await terminal.until("en> ")
-        terminal.type("Good morning, all.\n")
-        await terminal.until("en ✓> ")
-        terminal.type("Good morning, all.\n")
-        await terminal.until("en ✓> ")
-        terminal.type("\x04")
-        assert await terminal.rest() == "\r\ngateway: 2 said, 2 accepted, 0 refused.\r\n"
-        assert await terminal.process.wait() == 0
-
-
 async def test_lines_are_said_word_by_word() -> None:
     received: list[UtterancePartial | UtteranceFinal] = []
 
     async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
+        await peer.start(started())
         while not isinstance(message := await peer.receive(), SessionEnd):
             assert isinstance(message, UtterancePartial | UtteranceFinal)
             received.append(message)
@@ -208,38 +179,9 @@ async def test_lines_are_said_word_by_word() -> None:
     assert times[3][0] >= times[2][1]
 
 
-async def test_a_lost_connection_is_told_and_nothing_said_is_lost() -> None:
-    async def first(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
-        await peer.expect(UtteranceFinal)
-
-    async def second(peer: Peer) -> None:
-        start = await peer.expect(SessionStart)
-        assert start.resume == Resume("secret", "e1", 0)
-        await peer.say(started(recovered=True))
-        utterance = await peer.expect(UtteranceFinal)
-        assert (utterance.id, utterance.text) == ("1", "Hello.")
-        await peer.say(UtteranceAccepted(utterance.id, utterance.rev, 1))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    async with scripted_gateway(losing(first, second)) as url:
-        ran = await run("speak", "--meeting", "m", "--url", url, stdin="Hello.\n")
-    assert ran.status == 0
-    address = url.replace("http:", "ws:")
-    assert ran.err.splitlines() == [
-        f"gateway: The connection to the gateway at {address} was lost. Trying again.",
-        "gateway: The connection is back.",
-        "✓ Hello.",
-        "gateway: 1 said, 1 accepted, 0 refused.",
-    ]
-
-
 async def test_a_gateway_that_ends_the_session() -> None:
     async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
+        await peer.start(started())
         await peer.expect(UtteranceFinal)
         await peer.leave(1000)
 
@@ -266,8 +208,7 @@ async def test_ctrl_c_ends_a_speech_at_once(answers: bool, status: int, summary:
     reached = asyncio.Event()
 
     async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
+        await peer.start(started())
         utterance = await peer.expect(UtteranceFinal)
         if answers:
             await peer.say(UtteranceAccepted(utterance.id, utterance.rev, 1))
@@ -287,8 +228,7 @@ async def test_ctrl_c_ends_a_speech_at_once(answers: bool, status: int, summary:
 
 async def test_speaking_on_a_terminal() -> None:
     async def script(peer: Peer) -> None:
-        await peer.expect(SessionStart)
-        await peer.say(started())
+        await peer.start(started())
         first = await peer.expect(UtteranceFinal)
         assert first.text == "Good morning."
         await peer.say(UtteranceAccepted(first.id, first.rev, 1))
@@ -297,8 +237,7 @@ async def test_speaking_on_a_terminal() -> None:
         await peer.say(Error("limit_exceeded", "Too\x1b[2J long.", utterance=second.id))
         await typing.wait()
         await peer.say(SessionDraining(1_000))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     typing = asyncio.Event()
     async with (

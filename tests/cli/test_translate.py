@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 from pathlib import Path
 
 import pytest
 
 from gateway.engines.simulated import Script, SimulatedEngine
-from gateway.protocol.messages import (
-    ServerMessage,
-    SessionEnd,
-    SessionStart,
-    UtteranceFinal,
-)
+from gateway.protocol.messages import ServerMessage, SessionStart, UtteranceFinal
 from tests.cli.commands import (
     COMMAND,
     FOUND,
     RESTARTS,
     ROOT,
+    answering,
     echo,
     leaving,
     on_a_terminal,
@@ -28,16 +23,9 @@ from tests.cli.commands import (
     run_against,
     translate_everything,
 )
+from tests.cli.meetings import command, interrupted
 from tests.gateways import running
-from tests.scripted_gateway import (
-    ANOTHER,
-    Peer,
-    delta,
-    failed,
-    refused,
-    scripted_gateway,
-    translated,
-)
+from tests.scripted_gateway import ANOTHER, Peer, delta, failed, refused, scripted_gateway, translated
 
 # ---------------------------------------------------------------- translate, into a pipe
 
@@ -92,17 +80,11 @@ async def test_a_file_is_read_too(tmp_path: Path) -> None:
     assert out.decode() == "ja\tja: eins\nja\tja: zw\ufffdei\n"
 
 
-async def test_nothing_on_stdin_is_nothing_to_do() -> None:
-    async with scripted_gateway(echo) as url:
-        assert await run("translate", "--to", "ja", "--url", url) == (0, "", "")
-
-
 async def test_a_translation_is_one_line_whatever_is_in_it() -> None:
     async def script(peer: Peer) -> None:
         await translate_everything(peer, lambda *_: "one\ntwo\t\x1b[2J")
 
-    async with scripted_gateway(script) as url:
-        assert await run("translate", "x", "--to", "ja", "--url", url) == (0, "ja\tone two  [2J\n", "")
+    assert await run_against(script, "translate", "x", "--to", "ja") == (0, "ja\tone two  [2J\n", "")
 
 
 async def test_json_is_the_gateways_own_messages() -> None:
@@ -113,8 +95,7 @@ async def test_json_is_the_gateways_own_messages() -> None:
         await peer.say(failed(utterance, "de", "The engine failed."))
         utterance = await peer.expect(UtteranceFinal)
         await peer.say(refused("limit_exceeded", "Too long.", utterance.id))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     ran = await run_against(script, "translate", "--to", "ja,de", "--json", stdin="yes\nno\n")
     assert ran.status == 3
@@ -151,88 +132,58 @@ UNSURE = (
             [failed(SAID, "ja", "The engine failed."), translated(SAID, "de", "Ja")],
             (3, "de\tJa\n", "gateway: ja: The engine failed.\n"),
         ),
+        (
+            [],
+            [refused("invalid_value", "Something is odd."), translated(SAID, "ja", "OK")],
+            (3, "ja\tOK\n", "gateway: Something is odd.\n"),
+        ),
+        (
+            ["--context", "A game."],
+            [refused("unsupported_option", "It takes no context."), translated(SAID, "ja", "OK")],
+            (0, "ja\tOK\n", "gateway: It takes no context.\n"),
+        ),
     ],
-    ids=["cut short, timings", "unsure", "failed"],
+    ids=["cut short, timings", "unsure", "failed", "an error of the session", "an option that is left out"],
 )
 async def test_notes_of_a_translation(
     flags: list[str], answers: list[ServerMessage], ran: tuple[int, str, str]
 ) -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.take()
-        await peer.say(*answers)
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url:
-        assert await run("translate", "yes", "--to", "ja", *flags, "--url", url) == ran
+    assert await run_against(answering(*answers), "translate", "yes", "--to", "ja", *flags) == ran
 
 
 # ---------------------------------------------------------------- translate, when it does not work
 
 
-async def test_a_refused_text_harms_no_other() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        first, second = await peer.expect(UtteranceFinal), await peer.take()
-        await peer.say(translated(second, "ja", "OK"), refused("limit_exceeded", "Too long.", first.id))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    ran = await run_against(script, "translate", "--to", "ja", stdin="long\nshort\n")
-    assert ran == (3, "ja\tOK\n", "gateway: line 1: Too long.\n")
-
-
-async def test_an_error_about_the_session_is_told() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.say(refused("invalid_value", "Something is odd."))
-        await translate_everything_from_here(peer)
-
-    async def translate_everything_from_here(peer: Peer) -> None:
-        utterance = await peer.take()
-        await peer.say(translated(utterance, "ja", "OK"))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    ran = await run_against(script, "translate", "yes", "--to", "ja")
-    assert ran == (3, "ja\tOK\n", "gateway: Something is odd.\n")
-
-
 @pytest.mark.parametrize(
-    ("texts", "translates", "lines"),
+    ("argv", "texts", "translates", "missing"),
     [
-        ("a\nb\n", 1, "line 2 was not translated. Run it again for that one."),
-        ("a\nb", 0, "lines 1 to 2 were not translated. Run it again for those."),
-        ("a\n\nb\n\n", 1, "line 3 was not translated. Run it again for that one."),
-        ("a\n" * 60, 17, "lines 18 to 60 were not translated. Run it again for those."),
+        ([], "a\nb\n", 1, "line 2 was not translated. Run it again for that one."),
+        ([], "a\nb", 0, "lines 1 to 2 were not translated. Run it again for those."),
+        ([], "a\n\nb\n\n", 1, "line 3 was not translated. Run it again for that one."),
+        ([], "a\n" * 60, 17, "lines 18 to 60 were not translated. Run it again for those."),
+        ([], "a\na\n", 2, ""),
+        (["a"], "", 0, "the text was not translated. Run it again."),
     ],
 )
-async def test_a_gateway_that_restarts_in_the_middle(texts: str, translates: int, lines: str) -> None:
-    async with scripted_gateway(leaving(1012, RESTARTS, translates=translates)) as url:
-        ran = await run("translate", "--to", "ja", "--wait", "0", "--url", url, stdin=texts)
-    assert ran == (1, "ja\ta\n" * translates, f"gateway: The gateway is restarting: {lines}\n")
+async def test_restart_in_the_middle(argv: list[str], texts: str, translates: int, missing: str) -> None:
+    script = leaving(1012, RESTARTS, translates=translates)
+    ran = await run_against(script, "translate", *argv, "--to", "ja", "--wait", "0", stdin=texts)
+    err = f"gateway: The gateway is restarting: {missing}\n" if missing else ""
+    assert ran == (1 if missing else 0, "ja\ta\n" * translates, err)
 
 
-async def test_a_gateway_that_restarts_under_one_text() -> None:
-    async with scripted_gateway(leaving(1012, RESTARTS, translates=0)) as url:
-        ran = await run("translate", "hi", "--to", "ja", "--wait", "0", "--url", url)
-    assert ran == (
-        1,
-        "",
-        "gateway: The gateway is restarting: the text was not translated. Run it again.\n",
-    )
+async def test_goodbye_too_early() -> None:
+    script = leaving(1000, translates=1)
+    ran = await run_against(script, "translate", "--to", "ja", "--wait", "0", stdin="a\nb\n")
+    sentence = "gateway: The gateway ended the session. Line 2 was not translated. Run it again for that one.\n"
+    assert ran == (1, "ja\ta\n", sentence)
 
 
-async def test_lines_that_are_still_to_come_are_not_translated_either() -> None:
-    async with scripted_gateway(leaving(1012, RESTARTS, translates=1)) as url:
-        process = await asyncio.create_subprocess_exec(
-            *(*COMMAND, "translate", "--to", "ja", "--wait", "0", "--url", url),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=ROOT,
-        )
+async def test_restart_names_lines_to_come() -> None:
+    async with (
+        scripted_gateway(leaving(1012, RESTARTS, translates=1)) as url,
+        command("translate", "--to", "ja", "--wait", "0", "--url", url) as process,
+    ):
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.write(b"a\n")  # and it stays open
@@ -292,8 +243,7 @@ async def test_a_gateway_that_comes_back_finishes_what_it_began(recovered: bool)
             utterance = await peer.take()
             again.append(utterance.id)
             await peer.say(translated(utterance, "ja", utterance.id))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     ran = await run_against(script, "translate", "--to", "ja", stdin="a\nb\nc\nd\n")
     lost = "gateway: The gateway closed the session: The gateway restarts; reconnect. Trying to reach it again.\n"
@@ -318,15 +268,6 @@ async def test_a_gateway_that_does_not_come_back() -> None:
     )
 
 
-async def test_a_restart_after_the_last_line_takes_nothing_away() -> None:
-    async with scripted_gateway(leaving(1012, RESTARTS, translates=2)) as url:
-        assert await run("translate", "--to", "ja", "--wait", "0", "--url", url, stdin="a\na\n") == (
-            0,
-            "ja\ta\n" * 2,
-            "",
-        )
-
-
 async def test_a_gateway_that_is_lost_in_the_middle() -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
@@ -339,13 +280,6 @@ async def test_a_gateway_that_is_lost_in_the_middle() -> None:
     lost = f"gateway: The connection to the gateway at {url.replace('http:', 'ws:')} was lost."
     assert ran == (1, "", f"{lost} Lines 1 to 2 were not translated. Run it again for those.\n")
     assert one == (1, "", f"{lost} The text was not translated. Run it again.\n")
-
-
-async def test_a_gateway_that_says_goodbye_too_early() -> None:
-    async with scripted_gateway(leaving(1000, translates=1)) as url:
-        ran = await run("translate", "--to", "ja", "--wait", "0", "--url", url, stdin="a\nb\n")
-    sentence = "gateway: The gateway ended the session. Line 2 was not translated. Run it again for that one.\n"
-    assert ran == (1, "ja\ta\n", sentence)
 
 
 async def test_a_restart_on_a_terminal_leaves_what_was_shown() -> None:
@@ -377,22 +311,13 @@ async def test_interrupted(waiting_for: str) -> None:
         reached.set()
         await peer.connection.wait_closed()
 
-    async with scripted_gateway(script) as url:
-        process = await asyncio.create_subprocess_exec(
-            *(*COMMAND, "translate", "--to", "ja", "--url", url),
-            *(["hi"] if waiting_for == "the gateway" else []),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=ROOT,
-        )
+    text = ["hi"] if waiting_for == "the gateway" else []
+    async with (
+        scripted_gateway(script) as url,
+        command("translate", "--to", "ja", "--url", url, *text) as process,
+    ):
         await reached.wait()
-        process.send_signal(signal.SIGINT)
-        # stdin stays open: a command that still waits for it would not come back.
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert (await process.stdout.read(), await process.stderr.read()) == (b"", b"")
-        assert await process.wait() == 130
+        assert await interrupted(process) == (130, "", "")
 
 
 # ---------------------------------------------------------------- on a terminal
@@ -411,8 +336,7 @@ async def test_translations_grow_in_place() -> None:
         await peer.say(delta(utterance, "de", "Morgen"))
         await shown_more.wait()
         await peer.say(translated(utterance, "de", "Guten Morgen!"), translated(utterance, "ja", "おはよう"))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     async with (
         scripted_gateway(script) as url,
@@ -425,22 +349,6 @@ async def test_translations_grow_in_place() -> None:
         rest = await terminal.rest()
         assert await terminal.process.wait() == 0
     assert rest.endswith("\r\x1b[1A\x1b[Jja  おはよう\r\nde  Guten Morgen!\r\n")
-
-
-async def test_a_refusal_on_a_terminal_is_a_sentence() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        utterance = await peer.expect(UtteranceFinal)
-        await peer.say(refused("limit_exceeded", "Too long.", utterance.id))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
-
-    async with (
-        scripted_gateway(script) as url,
-        on_a_terminal("translate", "hi", "--to", "ja", "--url", url) as terminal,
-    ):
-        assert await terminal.rest() == "gateway: Too long.\r\n"
-        assert await terminal.process.wait() == 3
 
 
 # ---------------------------------------------------------------- a real gateway
@@ -460,13 +368,10 @@ class LoadsOnWord(SimulatedEngine):
 
 async def test_a_real_gateway_that_loads() -> None:
     engine = LoadsOnWord()
-    async with running(engine=engine) as gateway:
-        process = await asyncio.create_subprocess_exec(
-            *(*COMMAND, "translate", "hi", "--to", "ja", "--url", f"http://127.0.0.1:{gateway.port}"),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=ROOT,
-        )
+    async with (
+        running(engine=engine) as gateway,
+        command("translate", "hi", "--to", "ja", "--url", f"http://127.0.0.1:{gateway.port}") as process,
+    ):
         assert process.stderr is not None
         said = await process.stderr.readline()
         assert said == b"gateway: The gateway's engine is not ready yet; waiting for it.\n"

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 from gateway.client import ClientSession, SessionEvent, connect
+from tests.scripted_gateway import Peer, scripted_gateway
 
 connect_at_once = functools.partial(connect, jitter=lambda: 0.0, reads=["ja"])
+
+
+@asynccontextmanager
+async def session_of(
+    script: Callable[[Peer], Awaitable[None]], *, statuses: tuple[int, ...] = (), **options: Any
+) -> AsyncGenerator[ClientSession, None]:
+    """A session at a gateway that follows the script. options: of `connect`; it reconnects at once."""
+    async with scripted_gateway(script, statuses=statuses) as url, connect_at_once(url, **options) as session:
+        yield session
 
 
 async def everything(session: ClientSession) -> list[SessionEvent]:

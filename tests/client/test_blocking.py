@@ -12,7 +12,7 @@ import pytest
 from gateway.client import ClientSession, NotAuthorized, Reconnected, Reconnecting, SessionRefused
 from gateway.client import connect as connect_async
 from gateway.client.blocking import BlockingSession, connect
-from gateway.protocol.messages import SessionEnd, TranslationFinal, UtteranceAccepted
+from gateway.protocol.messages import TranslationFinal, UtteranceAccepted
 from tests.scripted_gateway import Peer, refused, scripted_gateway, translated
 
 
@@ -30,8 +30,7 @@ async def test_what_is_said_comes_back_and_the_iteration_ends() -> None:
         start = await peer.start()
         assert (start.speaks, start.reads, start.glossary) == ("en", ["ja"], {"ja": {"launch": "発売"}})
         await peer.say(translated(await peer.take(), "ja", "[ja] Hello."))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     async with scripted_gateway(play) as url:
 
@@ -47,7 +46,7 @@ async def test_what_is_said_comes_back_and_the_iteration_ends() -> None:
     assert threads() == []
 
 
-async def test_a_wait_for_an_event_can_end_without_one_and_loses_none() -> None:
+async def test_timed_out_receive_loses_nothing() -> None:
     may_translate = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -74,7 +73,7 @@ async def test_a_wait_for_an_event_can_end_without_one_and_loses_none() -> None:
         assert await run(program) == "[ja] Hello."
 
 
-async def test_a_lost_connection_is_resumed_and_another_thread_may_speak() -> None:
+async def test_resumed_session_and_another_thread() -> None:
     async def play(peer: Peer) -> None:
         start = await peer.start()
         if peer.visit == 1:
@@ -83,8 +82,7 @@ async def test_a_lost_connection_is_resumed_and_another_thread_may_speak() -> No
             return
         assert start.resume is not None
         await peer.take()
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     async with scripted_gateway(play) as url:
 
@@ -110,7 +108,7 @@ async def test_a_lost_connection_is_resumed_and_another_thread_may_speak() -> No
     assert [kind for kind in seen if kind is not UtteranceAccepted] == [Reconnecting, Reconnected]
 
 
-async def test_errors_are_those_of_the_client_and_nothing_is_left_behind() -> None:
+async def test_errors_leave_nothing_behind() -> None:
     async def play(peer: Peer) -> None:
         await peer.receive()
         await peer.leave(4501, refused("forbidden", "Not in this meeting."))
@@ -134,8 +132,7 @@ async def test_a_function_for_tokens_may_wait() -> None:
         assert peer.connection.request is not None
         given.append(peer.connection.request.headers.get("Authorization"))
         await peer.start()
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     asked: list[str] = []
 
@@ -155,7 +152,7 @@ async def test_a_function_for_tokens_may_wait() -> None:
     assert asked != ["gateway-client"]
 
 
-def test_it_takes_and_has_what_the_other_one_does() -> None:
+def test_blocking_client_mirrors_the_async_one() -> None:
     assert inspect.signature(connect).parameters == inspect.signature(connect_async).parameters
     public = {name for name in vars(ClientSession) if not name.startswith("_")} - {"close"}
     assert public | {"receive"} == {name for name in vars(BlockingSession) if not name.startswith("_")}

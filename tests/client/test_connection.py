@@ -6,21 +6,18 @@ import asyncio
 import socket
 import ssl
 import subprocess
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
-from gateway.client import (
-    GatewayUnreachable,
-    InvalidAddress,
-    NotAuthorized,
-    connect,
-    stream_url,
-)
+from gateway.client import GatewayUnreachable, InvalidAddress, NotAuthorized, connect, stream_url
 from tests.clocks import swiftly
-from tests.scripted_gateway import STARTED, Peer, scripted_gateway
+from tests.scripted_gateway import STARTED, scripted_gateway, silent
 
 # ---------------------------------------------------------------- addresses
 
@@ -55,8 +52,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 
 async def test_no_answer(closed_port: int) -> None:
     with pytest.raises(GatewayUnreachable) as caught:
-        async with connect(f"http://127.0.0.1:{closed_port}", reads=["ja"]):
-            pass
+        await no_session(f"http://127.0.0.1:{closed_port}")
     assert str(caught.value) == (
         f"No gateway answers at ws://127.0.0.1:{closed_port}: start one with `gateway serve`."
     )
@@ -64,21 +60,39 @@ async def test_no_answer(closed_port: int) -> None:
 
 async def test_the_host_is_not_known() -> None:
     with pytest.raises(GatewayUnreachable, match=r"The host of ws://gateway\.invalid is not known\."):
-        async with connect("gateway.invalid", reads=["ja"]):
-            pass
+        await no_session("gateway.invalid")
 
 
-async def test_a_web_server_answers() -> None:
-    def no_stream_here(connection: ServerConnection, _request: Request) -> Response:
-        return connection.respond(404, "Not here.\n")
+@asynccontextmanager
+async def server(status: int | None = None, body: str = "", **options: Any) -> AsyncGenerator[str, None]:
+    """The address of a WebSocket server without our subprotocol, or one that answers with this status."""
 
-    async def never(_connection: ServerConnection) -> None: ...
+    async def wait(connection: ServerConnection) -> None:
+        await connection.wait_closed()
 
-    async with serve(never, "127.0.0.1", 0, process_request=no_stream_here) as server:
-        port = next(iter(server.sockets)).getsockname()[1]
-        with pytest.raises(GatewayUnreachable, match="refused the stream with HTTP status 404; is it a gateway"):
-            async with connect(f"127.0.0.1:{port}", reads=["ja"]):
-                pass
+    def answer(connection: ServerConnection, _request: Request) -> Response | None:
+        return None if status is None else connection.respond(status, body)
+
+    async with serve(wait, "127.0.0.1", 0, process_request=answer, **options) as serving:
+        yield f"127.0.0.1:{next(iter(serving.sockets)).getsockname()[1]}"
+
+
+async def no_session(url: str, **options: Any) -> None:
+    async with connect(url, reads=["ja"], **options):
+        pytest.fail("there is no session")
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        (404, "with HTTP status 404; is it a gateway"),
+        (None, r"not speak translation\.v1\.json"),
+    ],
+)
+async def test_a_web_server_answers(status: int | None, why: str) -> None:
+    async with server(status) as url:
+        with pytest.raises(GatewayUnreachable, match=why):
+            await no_session(url)
 
 
 @pytest.mark.parametrize(
@@ -92,17 +106,10 @@ async def test_a_web_server_answers() -> None:
     ],
 )
 async def test_refused_handshake(status: int, body: str, token: str | None, sentence: str) -> None:
-    def refuse(connection: ServerConnection, _request: Request) -> Response:
-        return connection.respond(status, body)
-
-    async def never(_connection: ServerConnection) -> None: ...
-
-    async with serve(never, "127.0.0.1", 0, process_request=refuse) as server:
-        port = next(iter(server.sockets)).getsockname()[1]
+    async with server(status, body) as url:
         with pytest.raises(NotAuthorized) as caught:
-            async with connect(f"127.0.0.1:{port}", reads=["ja"], token=token):
-                pass
-    assert str(caught.value) == sentence.format(url=f"ws://127.0.0.1:{port}")
+            await no_session(url, token=token)
+    assert str(caught.value) == sentence.format(url=f"ws://{url}")
     assert caught.value.error.code == {401: "unauthenticated", 403: "forbidden"}[status]
 
 
@@ -112,42 +119,25 @@ async def test_something_else_answers(greeting: bytes) -> None:
         writer.write(greeting)
         writer.close()
 
-    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as other:
+        port = other.sockets[0].getsockname()[1]
         with pytest.raises(GatewayUnreachable, match=f"The server at ws://127.0.0.1:{port} is not a gateway"):
-            async with connect(f"127.0.0.1:{port}", reads=["ja"]):
-                pass
-
-
-async def test_a_websocket_server_without_our_subprotocol_answers() -> None:
-    async def wait(connection: ServerConnection) -> None:
-        await connection.wait_closed()
-
-    async with serve(wait, "127.0.0.1", 0) as server:
-        port = next(iter(server.sockets)).getsockname()[1]
-        with pytest.raises(GatewayUnreachable, match=r"does not speak translation\.v1\.json"):
-            async with connect(f"127.0.0.1:{port}", reads=["ja"]):
-                pass
+            await no_session(f"127.0.0.1:{port}")
 
 
 @swiftly
 async def test_a_server_that_accepts_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.client.connection._ANSWER_S", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
         with pytest.raises(GatewayUnreachable, match=r"Nothing answered at .* within 0\.2 s"):
-            async with connect(f"127.0.0.1:{port}", reads=["ja"]):
-                pass
+            await no_session(f"127.0.0.1:{port}")
 
 
 async def test_a_secure_address_of_an_insecure_gateway() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-
-    async with scripted_gateway(script) as url:
+    async with scripted_gateway(silent) as url:
         with pytest.raises(GatewayUnreachable, match=r"The server at wss://\S+ is not a secure gateway\."):
-            async with connect(url.replace("http:", "https:"), reads=["ja"]):
-                pass
+            await no_session(url.replace("http:", "https:"))
 
 
 @pytest.fixture
@@ -162,15 +152,11 @@ def unknown_authority(tmp_path: Path) -> ssl.SSLContext:
 
 
 async def test_unknown_certificate_authority(unknown_authority: ssl.SSLContext) -> None:
-    async def never(_connection: ServerConnection) -> None: ...
-
-    async with serve(never, "127.0.0.1", 0, ssl=unknown_authority) as server:
-        port = next(iter(server.sockets)).getsockname()[1]
+    async with server(ssl=unknown_authority) as url:
         with pytest.raises(
             GatewayUnreachable, match=r"No secure connection to wss://\S+: self.signed certificate"
         ):
-            async with connect(f"wss://127.0.0.1:{port}", reads=["ja"]):
-                pass
+            await no_session(f"wss://{url}")
 
 
 async def test_a_proxy_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch, closed_port: int) -> None:
@@ -179,9 +165,5 @@ async def test_a_proxy_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyP
     for name in ("http_proxy", "https_proxy", "all_proxy", "ws_proxy"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{closed_port}")
 
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.connection.wait_closed()
-
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+    async with scripted_gateway(silent) as url, connect(url, reads=["ja"]) as session:
         assert session.started == STARTED

@@ -39,5 +39,5 @@ def test_a_refusal_has_the_words_of_the_gateway() -> None:
     ("code", "kind"),
     [("unauthenticated", NotAuthorized), ("forbidden", NotAuthorized), ("unsupported_language", SessionRefused)],
 )
-def test_a_refusal_for_want_of_a_token_has_a_kind_of_its_own(code: str, kind: type[ClientError]) -> None:
+def test_refusal_for_want_of_token(code: str, kind: type[ClientError]) -> None:
     assert type(refusal(Error(code, "No."))) is kind

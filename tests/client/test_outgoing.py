@@ -35,10 +35,23 @@ def final(number: int, text: str = "Yes.") -> UtteranceFinal:
 def sent(queue: Outgoing, now_s: float = 0.0) -> list[str]:
     """Send all that may be sent; ids of finals, and the kinds of other messages."""
     names = []
-    while (taken := queue.take(now_s)) is not None:
+    while (taken := queue.next_message(now_s)) is not None:
         message = taken.message if isinstance(taken, Entry) else taken
         names.append(message.id if isinstance(message, UtteranceFinal) else type(message).__name__)
     return names
+
+
+def keeping(*messages: UtteranceFinal | SessionUpdate) -> Outgoing:
+    queue = outgoing()
+    for message in messages:
+        queue.queue_message(message)
+    return queue
+
+
+def sending(*messages: UtteranceFinal | SessionUpdate) -> Outgoing:
+    queue = keeping(*messages)
+    sent(queue)
+    return queue
 
 
 def refusal(id: str | None, retry_after_ms: int | None = None, code: str = "overloaded", field: str = "") -> Error:
@@ -49,9 +62,7 @@ def refusal(id: str | None, retry_after_ms: int | None = None, code: str = "over
 
 
 def test_so_many_are_under_way_at_once() -> None:
-    queue = outgoing()
-    for number in range(5):
-        queue.keep(final(number))
+    queue = keeping(*map(final, range(5)))
     assert sent(queue) == ["0", "1", "2"]
     assert queue.due_s() is None
     queue.accepted("1")
@@ -59,10 +70,8 @@ def test_so_many_are_under_way_at_once() -> None:
     assert [each.id for each in queue.finals] == ["0", "2", "3", "4"]
 
 
-def test_what_is_refused_for_the_moment_goes_before_what_is_newer() -> None:
-    queue = outgoing()
-    for number in range(4):
-        queue.keep(final(number))
+def test_refused_final_goes_before_newer_ones() -> None:
+    queue = keeping(*map(final, range(4)))
     assert sent(queue) == ["0", "1", "2"]
     queue.refused(refusal("0", 500), 10.0)
     queue.refused(refusal("2", 100), 10.0)
@@ -73,27 +82,20 @@ def test_what_is_refused_for_the_moment_goes_before_what_is_newer() -> None:
 
 
 def test_without_a_time_to_wait_there_is_one() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
-    sent(queue)
+    queue = sending(final(0))
     queue.refused(Error("overloaded", "Full.", True, None, "0"), 1.0)
     assert queue.due_s() == 1.5
 
 
 def test_what_is_refused_for_good_is_forgotten() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
-    sent(queue)
+    queue = sending(final(0))
     queue.refused(refusal("0", code="limit_exceeded", field="text"), 0.0)
     assert queue.finals == ()
     assert queue.next_revision("0") == 1
 
 
 def test_an_error_about_nothing_of_ours_changes_nothing() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
-    queue.keep(SessionUpdate(speaks="de"))
-    sent(queue)
+    queue = sending(final(0), SessionUpdate(speaks="de"))
     for error in (
         refusal("7"),
         refusal(None, code="unsupported_option", field="glossary"),
@@ -111,9 +113,7 @@ def test_an_error_about_nothing_of_ours_changes_nothing() -> None:
 
 @pytest.mark.parametrize("code", ["invalid_message", "message_too_large"])
 def test_a_refusal_without_a_name_blocks_nothing(code: str) -> None:
-    queue = outgoing()
-    for number in range(3):
-        queue.keep(final(number))
+    queue = keeping(*map(final, range(3)))
     assert sent(queue) == ["0", "1", "2"]
     unnamed = refusal(None, code=code)
     assert queue.refused(unnamed, 0.0) == unnamed
@@ -125,17 +125,17 @@ def test_a_refusal_without_a_name_blocks_nothing(code: str) -> None:
     assert sent(queue) == ["2"]
     queue.accepted("2")
     for number in range(3, 6):
-        queue.keep(final(number))
+        queue.queue_message(final(number))
     assert sent(queue) == ["3", "4", "5"]
 
 
 @pytest.mark.parametrize(
     "happens",
     [
-        lambda queue: queue.lost(),
+        lambda queue: queue.connection_lost(),
         lambda queue: queue.refused(refusal("u", 100, code="rate_limited"), 0.0),
-        lambda queue: queue.give_up("u"),
-        lambda queue: queue.begin_again(),
+        lambda queue: queue.give_up_utterance("u"),
+        lambda queue: queue.start_over(),
     ],
     ids=["lost", "refused", "cancelled", "another session"],
 )
@@ -150,39 +150,31 @@ def test_the_same_partial_is_news_once(happens: Callable[[Outgoing], object]) ->
 
 
 def test_a_gateway_that_leaves_gets_no_more_finals() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
-    queue.keep(final(1))
+    queue = keeping(final(0), final(1))
     assert sent(queue) == ["0", "1"]
     queue.refused(refusal("0", 0, code="draining"), 0.0)
     queue.draining()
     assert sent(queue, 99.0) == []
     assert queue.due_s() is None
-    queue.lost()
+    queue.connection_lost()
     assert sent(queue, 99.0) == ["0", "1"]
 
 
-def test_updates_are_sent_where_they_were_made_and_hold_once_taken() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
-    queue.keep(SessionUpdate(reads=["fr"], context="Sales."))
-    queue.keep(final(1))
+def test_updates_keep_their_place() -> None:
+    queue = keeping(final(0), SessionUpdate(reads=["fr"], context="Sales."), final(1))
     assert sent(queue) == ["0", "SessionUpdate", "1"]
     assert queue.start == SessionStart(reads=["ja"], speaks="en")
     queue.accepted("0")
-    queue.lost()
+    queue.connection_lost()
     assert sent(queue) == ["SessionUpdate", "1"]
     queue.updated()
     assert queue.start == SessionStart(reads=["fr"], speaks="en", context="Sales.")
-    queue.lost()
+    queue.connection_lost()
     assert sent(queue) == ["1"]
 
 
 def test_a_refused_update_does_not_hold() -> None:
-    queue = outgoing()
-    queue.keep(SessionUpdate(reads=["xx"]))
-    queue.keep(SessionUpdate(speaks="de"))
-    sent(queue)
+    queue = sending(SessionUpdate(reads=["xx"]), SessionUpdate(speaks="de"))
     queue.refused(refusal(None, code="unsupported_language", field="reads[0]"), 0.0)
     queue.updated()
     assert queue.start == SessionStart(reads=["ja"], speaks="de")
@@ -192,18 +184,14 @@ def test_every_option_of_an_update_holds_once_taken() -> None:
     update = SessionUpdate(["fr"], "de", "final", {"fr": {"Haus": "maison"}}, "Sales.", "formal", True)
     names = SessionUpdate.__struct_fields__
     assert None not in [getattr(update, name) for name in names]
-    queue = outgoing()
-    queue.keep(update)
-    sent(queue)
+    queue = sending(update)
     queue.updated()
     assert [getattr(queue.start, name) for name in names] == [getattr(update, name) for name in names]
 
 
 @pytest.mark.parametrize("field", ["reads[0]", "speaks", "stability", "glossary.fr", "context", "formality"])
 def test_an_error_about_an_option_refuses_the_update(field: str) -> None:
-    queue = outgoing()
-    queue.keep(SessionUpdate(stability="final"))
-    sent(queue)
+    queue = sending(SessionUpdate(stability="final"))
     queue.refused(refusal(None, code="invalid_message", field=field), 0.0)
     queue.updated()
     assert queue.start.stability == "live"
@@ -211,17 +199,14 @@ def test_an_error_about_an_option_refuses_the_update(field: str) -> None:
 
 
 def test_an_update_that_came_too_fast_is_sent_again() -> None:
-    queue = outgoing()
-    queue.keep(SessionUpdate(speaks="de"))
-    sent(queue)
+    queue = sending(SessionUpdate(speaks="de"))
     queue.refused(refusal(None, 20, code="rate_limited"), 1.0)
     assert queue.due_s() == 1.02
     assert sent(queue, 1.02) == ["SessionUpdate"]
 
 
 def test_the_end_comes_last() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
+    queue = keeping(final(0))
     queue.end()
     assert sent(queue) == ["0"]
     assert queue.due_s() is None
@@ -231,11 +216,11 @@ def test_the_end_comes_last() -> None:
     assert queue.due_s() == 0.0
     assert sent(queue) == ["SessionEnd"]
     assert sent(queue) == []
-    queue.lost()
+    queue.connection_lost()
     assert sent(queue) == ["SessionEnd"]
 
 
-def test_an_end_that_came_too_fast_is_sent_again_and_other_errors_do_not_repeat_it() -> None:
+def test_rate_limited_end_is_sent_again() -> None:
     queue = outgoing()
     queue.end()
     assert sent(queue) == ["SessionEnd"]
@@ -248,20 +233,19 @@ def test_an_end_that_came_too_fast_is_sent_again_and_other_errors_do_not_repeat_
 
 
 def test_what_may_not_have_been_sent_is_sent_again() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
-    queue.put_back(cast(Entry, queue.take(0.0)))
+    queue = keeping(final(0))
+    queue.put_back(cast(Entry, queue.next_message(0.0)))
     assert sent(queue) == ["0"]
     queue.accepted("0")
     queue.end()
-    queue.put_back(cast(SessionEnd, queue.take(0.0)))
+    queue.put_back(cast(SessionEnd, queue.next_message(0.0)))
     assert sent(queue) == ["SessionEnd"]
 
 
 def test_what_was_not_sent_can_be_withdrawn() -> None:
     queue = outgoing(window=1)
-    queue.keep(final(0))
-    queue.keep(final(1))
+    queue.queue_message(final(0))
+    queue.queue_message(final(1))
     sent(queue)
     assert not queue.withdraw("0")
     assert not queue.withdraw("7")
@@ -273,9 +257,9 @@ def test_what_was_not_sent_can_be_withdrawn() -> None:
 
 def test_it_is_bounded() -> None:
     queue = outgoing(capacity=2)
-    queue.keep(final(0))
+    queue.queue_message(final(0))
     assert not queue.full
-    queue.keep(SessionUpdate(speaks="de"))
+    queue.queue_message(SessionUpdate(speaks="de"))
     assert queue.full
     sent(queue)
     queue.accepted("0")
@@ -283,18 +267,17 @@ def test_it_is_bounded() -> None:
 
 
 def test_the_same_is_recognised_at_another_revision() -> None:
-    queue = outgoing()
-    queue.keep(final(0))
-    assert queue.keeps(UtteranceFinal("0", 4, "Yes."))
-    assert not queue.keeps(final(0, "No."))
-    assert not queue.keeps(UtteranceFinal("0", 1, "Yes.", lang="de"))
+    queue = keeping(final(0))
+    assert queue.holds_final(UtteranceFinal("0", 4, "Yes."))
+    assert not queue.holds_final(final(0, "No."))
+    assert not queue.holds_final(UtteranceFinal("0", 1, "Yes.", lang="de"))
 
 
 def test_revisions_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_REVISIONS", 2)
     queue = outgoing()
     for id in ("a", "b", "c"):
-        queue.revised(id, queue.next_revision(id))
+        queue.note_revision(id, queue.next_revision(id))
     assert [queue.next_revision(id) for id in ("a", "b", "c")] == [1, 2, 2]
 
 
@@ -320,18 +303,18 @@ class Model:
         self.kept = 0
 
     def keep(self) -> None:
-        self.queue.keep(final(self.kept, f"text {self.kept}"))
+        self.queue.queue_message(final(self.kept, f"text {self.kept}"))
         self.kept += 1
 
     def send(self) -> None:
-        taken = self.queue.take(self.now_s)
+        taken = self.queue.next_message(self.now_s)
         if isinstance(taken, Entry) and isinstance(taken.message, UtteranceFinal):
             message = taken.message
             assert self.copies.setdefault(int(message.id), message) == message, "a repetition differs"
             self.wire.append(message)
 
     def fail_to_send(self) -> None:
-        taken = self.queue.take(self.now_s)
+        taken = self.queue.next_message(self.now_s)
         if taken is not None:
             self.queue.put_back(taken)
 
@@ -369,7 +352,7 @@ class Model:
                 self.answer("accept")
         self.wire.clear()
         self.answers.clear()
-        self.queue.lost()
+        self.queue.connection_lost()
 
     def wait(self) -> None:
         self.now_s += 0.03

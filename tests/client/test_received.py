@@ -46,7 +46,7 @@ def test_a_failure_and_a_later_translation_are_two() -> None:
     assert received.is_new(translated(HELLO, "ja", "はい", offset=2))
 
 
-def test_the_transcript_that_a_session_begins_with_may_lie_before_its_position() -> None:
+def test_snapshot_may_lie_before_position() -> None:
     received = Received(replace(STARTED, offset=9))
     assert received.is_new(said(HELLO, 5))
     assert received.position.offset == 9
@@ -63,7 +63,7 @@ def test_under_another_epoch_it_is_recognised_by_its_key() -> None:
     assert received.position == Resume("s2", "e2", 3)
 
 
-def test_a_new_session_in_the_same_log_goes_on_behind_what_was_received() -> None:
+def test_new_session_in_the_same_log() -> None:
     received = Received(STARTED)
     assert received.is_new(said(HELLO, 5))
     received.restarted(replace(ANOTHER, epoch="e1", offset=3))
@@ -98,6 +98,6 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_unrecorded_meeting_stays_unrecorded(wanted: bool | None) -> None:
     start = SessionStart(reads=["ja"], record=wanted)
     received = Received(STARTED)
-    assert received.going_on(start) == replace(start, resume=received.position)
+    assert received.start_to_resume(start) == replace(start, resume=received.position)
     received.restarted(replace(STARTED, record=False))
-    assert received.going_on(start) == replace(start, resume=received.position, record=False)
+    assert received.start_to_resume(start) == replace(start, resume=received.position, record=False)

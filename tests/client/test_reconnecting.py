@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import gc
 import random
 from contextlib import AbstractAsyncContextManager
@@ -28,78 +27,17 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Ping,
     Pong,
-    Resume,
     ServerMessage,
     SessionEnd,
     SessionStart,
-    SessionUpdate,
-    SessionUpdated,
     UtteranceAccepted,
     UtteranceFinal,
 )
-from tests.client.reading import connect_at_once, everything, kinds, until
+from tests.client.reading import connect_at_once, everything, kinds, session_of, until
 from tests.clocks import swiftly
-from tests.scripted_gateway import (
-    STARTED,
-    Peer,
-    accepted,
-    refused,
-    resumed,
-    said,
-    scripted_gateway,
-)
+from tests.scripted_gateway import STARTED, Peer, accepted, refused, resumed, scripted_gateway
 
 # ---------------------------------------------------------------- losing and finding
-
-
-@pytest.mark.parametrize("code", [None, 1012])
-async def test_a_lost_connection_is_resumed_where_it_ended(code: int | None) -> None:
-    starts: list[SessionStart] = []
-
-    async def script(peer: Peer) -> None:
-        starts.append(await peer.start())
-        if peer.visit == 1:
-            await peer.say(said(UtteranceFinal("a", 1, "Hello"), 7))
-            await peer.expect(Ping)
-            if code is None:
-                peer.drop()
-            else:
-                await peer.leave(code)
-        await peer.leave(1000)
-
-    async with (
-        scripted_gateway(script) as url,
-        connect_at_once(url, speaks="en", meeting="standup", name="Ana") as session,
-    ):
-        assert session.position == Resume("s1", "e1", 0)
-        await anext(session)
-        assert session.position == Resume("s1", "e1", 7)
-        await session.ping()
-        events = await everything(session)
-    lost, found = events
-    assert isinstance(lost, Reconnecting)
-    assert (lost.attempt, lost.delay_s) == (1, 0.0)
-    assert ("was lost." in lost.reason) is (code is None)
-    assert (f"with code {code}." in lost.reason) is (code is not None)
-    assert found == Reconnected(replace(STARTED, offset=7, recovered=True))
-    assert session.started == replace(STARTED, offset=7, recovered=True)
-    first = SessionStart(reads=["ja"], speaks="en", meeting="standup", name="Ana")
-    assert starts == [first, replace(first, resume=Resume("s1", "e1", 7))]
-
-
-async def test_an_end_is_an_end() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.leave(4510, refused("session_replaced", "Another connection took over."))
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        with pytest.raises(SessionClosed, match="Another connection took over") as caught:
-            await everything(session)
-        with pytest.raises(SessionClosed):
-            await anext(session)
-        with pytest.raises(SessionClosed):
-            await session.final("Anybody?")
-    assert caught.value.code == 4510
 
 
 async def test_outage_has_reasons_and_delays() -> None:
@@ -160,7 +98,7 @@ async def test_an_answer_that_ends_it(
         else:
             await peer.leave(code, *([] if answer is None else [answer]))
 
-    async with scripted_gateway(script, statuses=statuses) as url, connect_at_once(url) as session:
+    async with session_of(script, statuses=statuses) as session:
         for _ in range(2):
             with pytest.raises(error):
                 await everything(session)
@@ -168,26 +106,11 @@ async def test_an_answer_that_ends_it(
             await session.final("Anybody?")
 
 
+@pytest.mark.parametrize(
+    ("statuses", "reason"), [((503,) * 999, "with HTTP status 503"), ((), "did not answer in time")]
+)
 @swiftly
-async def test_patience_ends() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        peer.drop()
-
-    async with (
-        scripted_gateway(script, statuses=(503,) * 999) as url,
-        connect_at_once(url, jitter=lambda: 1.0) as session,
-    ):
-        await session.final("Hello")
-        with pytest.raises(SessionClosed, match=r"was lost\. It could not be resumed: .* with HTTP status 503"):
-            await everything(session)
-        assert [each.text for each in session.unacknowledged] == ["Hello"]
-        with pytest.raises(SessionClosed):
-            await session.final("Anybody?")
-
-
-@swiftly
-async def test_a_gateway_that_answers_nothing_ends_the_patience_too() -> None:
+async def test_patience_ends(statuses: tuple[int, ...], reason: str) -> None:
     async def script(peer: Peer) -> None:
         if peer.visit == 1:
             await peer.start()
@@ -196,9 +119,13 @@ async def test_a_gateway_that_answers_nothing_ends_the_patience_too() -> None:
             await peer.expect(SessionStart)
             await peer.connection.wait_closed()
 
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        with pytest.raises(SessionClosed, match=r"It could not be resumed: .* did not answer in time"):
+    async with session_of(script, statuses=statuses, jitter=lambda: 1.0) as session:
+        await session.final("Hello")
+        with pytest.raises(SessionClosed, match=rf"was lost\. It could not be resumed: .* {reason}"):
             await everything(session)
+        assert [each.text for each in session.unacknowledged] == ["Hello"]
+        with pytest.raises(SessionClosed):
+            await session.final("Anybody?")
 
 
 @swiftly
@@ -212,10 +139,7 @@ async def test_a_gateway_that_stops_answering_is_lost() -> None:
             await peer.connection.wait_closed()
         await peer.leave(1000)
 
-    async with (
-        scripted_gateway(script) as url,
-        connect_at_once(url, ping_interval_s=0.05, ping_timeout_s=0.05) as session,
-    ):
+    async with session_of(script, ping_interval_s=0.05, ping_timeout_s=0.05) as session:
         assert kinds(await everything(session)) == ["Reconnecting", "Reconnected"]
 
 
@@ -223,8 +147,10 @@ async def test_a_gateway_that_stops_answering_is_lost() -> None:
 async def test_a_gateway_that_stops_reading_is_lost() -> None:
     """What is sent does not fit into the buffers between us, and a ping would have to wait behind it."""
 
+    limits = Limits(message_bytes=10**8, messages_per_s=10**6, messages_burst=10**6)
+
     async def script(peer: Peer) -> None:
-        await peer.start()
+        await peer.start(replace(STARTED, limits=limits))
         if peer.visit == 1:
             peer.connection.transport.pause_reading()
             await peer.connection.wait_closed()
@@ -232,100 +158,10 @@ async def test_a_gateway_that_stops_reading_is_lost() -> None:
         while isinstance(await peer.receive(), UtteranceFinal):
             pass
 
-    limits = Limits(message_bytes=10**8, messages_per_s=10**6, messages_burst=10**6)
-
-    async def roomy(peer: Peer) -> None:
-        peer.start = functools.partial(peer.start, replace(STARTED, limits=limits))  # type: ignore[method-assign]
-        await script(peer)
-
-    async with (
-        scripted_gateway(roomy) as url,
-        connect_at_once(url, ping_interval_s=0.1, ping_timeout_s=0.1) as session,
-    ):
+    async with session_of(script, ping_interval_s=0.1, ping_timeout_s=0.1) as session:
         for _ in range(4):
             await session.final("a" * 4_000_000, None)
         assert kinds(await until(session, Reconnected)) == ["Reconnecting", "Reconnected"]
-
-
-# ---------------------------------------------------------------- updates and the end
-
-
-async def test_an_update_holds_when_the_session_is_resumed() -> None:
-    starts: list[SessionStart] = []
-
-    async def script(peer: Peer) -> None:
-        starts.append(await peer.start())
-        if peer.visit == 1:
-            await peer.expect(SessionUpdate)
-            await peer.say(SessionUpdated(["fr"], "en", "final"))
-            assert (await peer.expect(SessionUpdate)).speaks == "de"
-            peer.drop()
-            return
-        # The one that was not answered is sent again; so is the one made meanwhile.
-        for speaks in ("de", "fr"):
-            assert await peer.receive() == SessionUpdate(speaks=speaks)
-            await peer.say(SessionUpdated(["fr"], speaks, "final"))
-        await peer.leave(1000 if peer.visit == 3 else 4010)
-
-    async with (
-        scripted_gateway(script) as url,
-        connect_at_once(url, speaks="en", stability="stable", context="Sales.") as session,
-    ):
-        await session.update(reads=["fr"], stability="final")
-        await anext(session)
-        await session.update(speaks="de")
-        await until(session, Reconnecting)
-        await session.update(speaks="fr")
-        await until(session, Reconnected)
-        assert kinds(await until(session, Reconnecting))[:2] == ["SessionUpdated"] * 2
-        await until(session, Reconnected)
-    changed = [(start.reads, start.speaks, start.stability) for start in starts]
-    assert changed == [(["ja"], "en", "stable"), (["fr"], "en", "final"), (["fr"], "fr", "final")]
-    assert {start.context for start in starts} == {"Sales."}
-
-
-async def test_an_end_that_was_lost_is_said_again() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.expect(SessionEnd)
-        if peer.visit == 1:
-            peer.drop()
-        else:
-            await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
-        await session.end()
-        assert kinds(await everything(session)) == ["Reconnecting", "Reconnected"]
-
-
-# ---------------------------------------------------------------- publications
-
-
-async def test_a_session_goes_on_in_another_process() -> None:
-    async def script(peer: Peer) -> None:
-        start = await peer.start()
-        if peer.visit == 1:
-            await peer.say(said(UtteranceFinal("a", 1, "Hello"), 5))
-            await peer.connection.wait_closed()
-            return
-        assert start.resume == Resume("s1", "e1", 5)
-        await peer.say(said(UtteranceFinal("a", 1, "Hello"), 5), said(UtteranceFinal("b", 1, "Next"), 6))
-        assert await peer.take() == UtteranceFinal("mine", 4, "Unanswered")
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url:
-        async with connect_at_once(url) as before:
-            await anext(before)
-            await before.final("Unanswered", "mine", rev=4)
-            position, kept = before.position, before.unacknowledged
-            await before.drop()
-        async with connect_at_once(url, resume=position) as after:
-            assert after.started.recovered is True
-            for final in kept:
-                await after.send(final)
-            events = await everything(after)
-    assert kinds(events) == ["Caption", "UtteranceAccepted"]
-    assert after.position == Resume("s1", "e1", 6)
 
 
 # ---------------------------------------------------------------- leaving, cancelling
@@ -340,11 +176,9 @@ def connected_in(stage: str) -> AbstractAsyncContextManager[str]:
             peer.drop()
             return
         await peer.expect(SessionStart)
-        if stage == "the gateway answers late":
-            await peer.connection.wait_closed()
-        else:
+        if stage == "the delay is long":
             await peer.say(refused("draining", "Not now.", retry_after_ms=60_000))
-            await peer.connection.wait_closed()
+        await peer.connection.wait_closed()
 
     return scripted_gateway(script)
 
@@ -391,7 +225,7 @@ async def test_a_cancelled_iteration_goes_on_where_it_was() -> None:
         await peer.say(Pong("first"))
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url, connect_at_once(url) as session:
+    async with session_of(script) as session:
         await until(session, Reconnecting)
         # Cancelled at every step that it takes to come back.
         for steps in range(400):
@@ -498,20 +332,10 @@ async def test_order_under_chaos(seed: int) -> None:
 # ---------------------------------------------------------------- when to reconnect
 
 
-@pytest.mark.parametrize("code", [None, 1001, 1005, 1006, 1011, 1012, 1013, 4000, 4008, 4010, 4012, 4499])
-def test_a_loss_that_passes(code: int | None) -> None:
-    assert may_reconnect(code)
-
-
-@pytest.mark.parametrize("code", [1000, 1002, 1003, 1007, 1008, 1009, 3000, 4500, 4509, 4510, 4999, 5000])
-def test_an_end(code: int) -> None:
-    assert not may_reconnect(code)
-
-
-def test_every_close_code_of_the_gateway_is_in_its_range() -> None:
-    again = {code for code in CloseCode if may_reconnect(code)}
-    assert {CloseCode.INTERNAL, CloseCode.RESTART, CloseCode.SLOW_READER, CloseCode.DRAINING} <= again
-    assert not again & {CloseCode.NORMAL, CloseCode.TOO_MANY_SESSIONS, CloseCode.REPLACED}
+def test_which_closes_are_the_end() -> None:
+    lost = [None, 1001, 1005, 1006, 1011, 1012, 1013, 4000, 4008, 4010, 4012, 4499]
+    over = [1000, 1002, 1003, 1007, 1008, 1009, 3000, 4500, 4509, 4510, 4999, 5000]
+    assert [code for code in (*lost, *over) if may_reconnect(code)] == lost
 
 
 def outage(code: int | None = None, *, give_up_s: float = 1e9, earlier: int = 0) -> Outage:

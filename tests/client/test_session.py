@@ -6,6 +6,7 @@ import asyncio
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.client import (
     ClientError,
@@ -19,9 +20,9 @@ from gateway.client import (
     connect,
 )
 from gateway.protocol.codec import JSON, MSGPACK, Codec
+from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     ClientMessage,
-    Error,
     LanguagesChanged,
     Ping,
     Pong,
@@ -29,15 +30,14 @@ from gateway.protocol.messages import (
     SessionEnd,
     SessionStart,
     SessionUpdate,
-    SessionUpdated,
     UtteranceAccepted,
     UtteranceCancel,
     UtteranceFinal,
     UtterancePartial,
 )
-from tests.client.reading import everything
+from tests.client.reading import everything, kinds, session_of, until
 from tests.clocks import swiftly
-from tests.scripted_gateway import STARTED, Peer, refused, scripted_gateway, translated
+from tests.scripted_gateway import STARTED, Peer, accepted, refused, scripted_gateway, silent, translated
 
 # ---------------------------------------------------------------- starting
 
@@ -55,60 +55,20 @@ async def test_a_session_starts_with_what_it_was_given(codec: Codec) -> None:
         seen.append(await peer.start())
         await peer.leave(1000)
 
-    async with (
-        scripted_gateway(script) as url,
-        connect(
-            url,
-            reads=("ja", "de"),
-            speaks="en",
-            name="Ada",
-            stability="stable",
-            glossary={"de": {"ticket": "Ticket"}},
-            context="A release meeting.",
-            formality="formal",
-            codec=codec,
-        ) as session,
-    ):
+    async with session_of(script, reads=("ja", "de"), speaks="en", name="Ada", codec=codec) as session:
         assert session.started == STARTED
         assert await everything(session) == []
-    assert seen == [
-        SessionStart(
-            reads=["ja", "de"],
-            speaks="en",
-            name="Ada",
-            stability="stable",
-            glossary={"de": {"ticket": "Ticket"}},
-            context="A release meeting.",
-            formality="formal",
-        )
-    ]
+    assert seen == [SessionStart(reads=["ja", "de"], speaks="en", name="Ada")]
 
 
-async def test_a_loading_engine_is_waited_for() -> None:
-    async def script(peer: Peer) -> None:
-        for _ in range(2):
-            await peer.expect(SessionStart)
-            await peer.say(refused("engine_unavailable", "Loading.", retry_after_ms=1))
-        await peer.start()
-        await peer.connection.wait_closed()
-
-    waits: list[Error] = []
-    async with (
-        scripted_gateway(script) as url,
-        connect(url, reads=["ja"], on_waiting=waits.append) as session,
-    ):
-        assert session.started.session == "s1"
-    assert [wait.code for wait in waits] == ["engine_unavailable", "engine_unavailable"]
-
-
-async def test_an_address_that_joins_too_often_waits_and_is_told_where_it_cannot() -> None:
+async def test_rate_limited_start_waits_or_fails() -> None:
     async def script(peer: Peer) -> None:
         await peer.expect(SessionStart)
         await peer.say(refused("rate_limited", "Too often.", retry_after_ms=1))
         await peer.start()
         await peer.connection.wait_closed()
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+    async with session_of(script) as session:
         assert session.started.session == "s1"
 
     async def full(peer: Peer) -> None:
@@ -193,7 +153,7 @@ async def test_revisions_grow_until_the_gateway_accepts_the_final_one() -> None:
         seen.extend([await peer.receive(), await peer.receive()])
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+    async with session_of(script) as session:
         assert await session.partial("good", "1", lang="en") == "1"
         assert await session.partial("good morning", "1", start_ms=0, end_ms=900) == "1"
         assert await session.final("Good morning.", "1") == "1"
@@ -211,7 +171,7 @@ async def test_revisions_grow_until_the_gateway_accepts_the_final_one() -> None:
     ]
 
 
-async def test_only_what_is_news_and_can_be_read_is_sent() -> None:
+async def test_unchanged_partials_are_not_sent() -> None:
     seen: list[object] = []
 
     async def script(peer: Peer) -> None:
@@ -223,7 +183,7 @@ async def test_only_what_is_news_and_can_be_read_is_sent() -> None:
         seen.extend([await peer.receive(), await peer.receive(), await peer.take()])
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"], jitter=lambda: 0.0) as session:
+    async with session_of(script) as session:
         assert await session.final(" \n") != ""  # nothing was begun
         for _ in range(3):
             await session.partial("we", "1", start_ms=0.6, end_ms=2.0)
@@ -250,12 +210,8 @@ async def test_only_what_is_news_and_can_be_read_is_sent() -> None:
 
 
 async def test_ids_are_short_and_not_those_of_another_process() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.connection.wait_closed()
-
     ids = []
-    async with scripted_gateway(script) as url:
+    async with scripted_gateway(silent) as url:
         for _ in range(2):
             async with connect(url, reads=["ja"]) as session:
                 ids.append([await session.final("Yes."), await session.final("No.")])
@@ -271,7 +227,7 @@ async def test_what_the_gateway_would_not_read_is_not_sent() -> None:
         assert await peer.receive() == Ping()
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+    async with session_of(script) as session:
         with pytest.raises(ValueError, match=r"^The message has \d+ bytes; the gateway takes 65536\.$"):
             await session.final("あ" * 30_000)
         with pytest.raises(ValueError, match="the gateway takes 65536"):
@@ -279,41 +235,6 @@ async def test_what_the_gateway_would_not_read_is_not_sent() -> None:
         await session.ping()
         assert session.unacknowledged == ()
         assert await everything(session) == []
-
-
-async def test_an_accepted_id_starts_over() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.take()
-        assert (await peer.expect(UtteranceFinal)).rev == 1
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
-        await session.final("Yes.", "a")
-        await anext(session)
-        await session.final("Yes.", "a")
-        await everything(session)
-
-
-async def test_everything_else_a_session_may_say() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        assert await peer.receive() == UtteranceCancel("7")
-        assert await peer.receive() == SessionUpdate(reads=["fr"], speaks="de", formality="informal")
-        await peer.say(SessionUpdated(["fr"], "de", "live"))
-        assert await peer.receive() == SessionUpdate(stability="final", context="Sales.")
-        assert await peer.receive() == Ping("n")
-        await peer.say(Pong("n"))
-        assert await peer.receive() == SessionEnd()
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
-        await session.cancel("7")
-        await session.update(reads=("fr",), speaks="de", formality="informal")
-        await session.update(stability="final", context="Sales.")
-        await session.ping("n")
-        await session.end()
-        assert await everything(session) == [SessionUpdated(["fr"], "de", "live"), Pong("n")]
 
 
 async def test_any_message_may_be_sent_as_one() -> None:
@@ -327,7 +248,7 @@ async def test_any_message_may_be_sent_as_one() -> None:
         assert await peer.receive() == SessionEnd()
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+    async with session_of(script) as session:
         for message in (final, *others, SessionEnd()):
             await session.send(message)
         assert session.unacknowledged == (final,)
@@ -336,11 +257,7 @@ async def test_any_message_may_be_sent_as_one() -> None:
 
 
 async def test_one_task_at_a_time_iterates() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.connection.wait_closed()
-
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+    async with session_of(silent) as session:
         first = asyncio.ensure_future(anext(session))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -356,7 +273,7 @@ async def test_what_cannot_be_read_is_named() -> None:
         await peer.connection.send('{"type":"pong","nonce":1}')
         await peer.connection.wait_closed()
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+    async with session_of(script) as session:
         with pytest.raises(UnreadableMessage, match="nonce"):
             await everything(session)
 
@@ -364,30 +281,24 @@ async def test_what_cannot_be_read_is_named() -> None:
 # ---------------------------------------------------------------- endings
 
 
-async def test_a_close_is_explained_by_the_error_before_it() -> None:
+@pytest.mark.parametrize(
+    ("last_words", "why"),
+    [
+        ([Pong(), refused("slow_reader", "Reconnect.")], r"^The gateway closed the session: Reconnect\.$"),
+        ([refused("stale_revision", "Old."), Pong()], r"^The gateway at ws://\S+ closed .* with code 4008\.$"),
+    ],
+)
+async def test_only_the_last_error_explains_a_close(last_words: list[ServerMessage], why: str) -> None:
     async def script(peer: Peer) -> None:
         await peer.start()
-        await peer.leave(4008, Pong(), refused("slow_reader", "Too much waits to be read; reconnect."))
+        await peer.leave(4008, *last_words)
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"], reconnect=False) as session:
-        with pytest.raises(SessionClosed) as caught:
+    async with session_of(script, reconnect=False) as session:
+        with pytest.raises(SessionClosed, match=why) as caught:
             await everything(session)
         with pytest.raises(SessionClosed):
             await session.final("Anybody?")
-    assert str(caught.value) == "The gateway closed the session: Too much waits to be read; reconnect."
-    assert caught.value.code == 4008
-    assert caught.value.error is not None
-    assert caught.value.error.code == "slow_reader"
-
-
-async def test_an_older_error_explains_no_close() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.leave(1012, refused("stale_revision", "Old."), Pong())
-
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"], reconnect=False) as session:
-        with pytest.raises(SessionClosed, match=r"^The gateway at ws://\S+ closed the session with code 1012\.$"):
-            await everything(session)
+    assert (caught.value.code, caught.value.error) == (4008, last_words[1] if last_words[0] == Pong() else None)
 
 
 async def test_leaving_the_context_closes_the_connection() -> None:
@@ -400,19 +311,9 @@ async def test_leaving_the_context_closes_the_connection() -> None:
 
     async with scripted_gateway(script) as url:
         with pytest.raises(ZeroDivisionError):
-            async with connect(url, reads=["ja"]):
+            async with connect(url, reads=["ja"]) as session:
                 raise ZeroDivisionError
         await left.wait()
-
-
-async def test_nothing_can_be_said_after_leaving() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        await peer.connection.wait_closed()
-
-    async with scripted_gateway(script) as url:
-        async with connect(url, reads=["ja"]) as session:
-            pass
         assert await everything(session) == []
         with pytest.raises(SessionClosed, match="code 1000"):
             await session.final("Anybody?")
@@ -446,9 +347,139 @@ async def test_the_session_knows_what_is_translated_now() -> None:
         await peer.say(LanguagesChanged(["en", "ko"], ["glossary"], {"en": ["ko"]}))
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"]) as session:
+    async with session_of(script) as session:
         [changed] = await everything(session)
         assert isinstance(changed, LanguagesChanged)
         now = session.started
         assert (now.languages, now.options, now.targets) == (["en", "ko"], ["glossary"], {"en": ["ko"]})
         assert now.limits == STARTED.limits
+
+
+# ---------------------------------------------------------------- sending in turn
+
+
+async def test_final_without_connection_arrives_once() -> None:
+    received: list[UtteranceFinal] = []
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        if peer.visit == 1:
+            peer.drop()
+            return
+        received.append(await peer.take())
+        received.append(await peer.take())
+        await peer.end()
+
+    async with session_of(script) as session:
+        assert kinds(await until(session, Reconnecting)) == ["Reconnecting"]
+        ids = [await session.final("One"), await session.final("Two", start_ms=1, end_ms=2)]
+        await session.partial("dropped")
+        await session.ping()
+        await session.cancel("nothing")
+        assert [each.id for each in session.unacknowledged] == ids
+        await session.end()
+        assert kinds(await everything(session)) == ["Reconnected", *["UtteranceAccepted"] * 2]
+        assert len(session.unacknowledged) == 0
+    assert received == [UtteranceFinal(ids[0], 1, "One"), UtteranceFinal(ids[1], 1, "Two", None, 1, 2)]
+
+
+async def test_final_of_another_task_wakes_the_reader() -> None:
+    """The reader waits for nothing when the final comes whose turn is later."""
+
+    async def script(peer: Peer) -> None:
+        await peer.start(replace(STARTED, limits=Limits(messages_per_s=20, messages_burst=2)))
+        # Nothing is answered, which would wake it up as well, before all are there.
+        finals = [await peer.expect(UtteranceFinal) for _ in range(4)]
+        assert [final.text for final in finals] == ["0", "1", "2", "3"]
+        await peer.leave(1000, *map(accepted, finals))
+
+    async with session_of(script) as session, asyncio.TaskGroup() as tasks:
+        reading = tasks.create_task(everything(session))
+        await asyncio.sleep(0)
+        for number in range(4):
+            await session.final(str(number))
+        assert kinds(await reading) == ["UtteranceAccepted"] * 4
+
+
+async def test_full_queue_makes_final_wait() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        for _ in range(3):
+            await peer.take()
+        await peer.leave(1000)
+
+    async with session_of(script, max_unacknowledged=2) as session, asyncio.TaskGroup() as tasks:
+        await session.final("one")
+        await session.final("two")
+        third = tasks.create_task(session.final("three"))
+        await asyncio.sleep(0)
+        assert not third.done()
+        assert len(await everything(session)) == 3
+        await third
+
+
+async def test_waiting_final_learns_of_the_end() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.expect(UtteranceFinal)
+        await peer.leave(4510)
+
+    async with session_of(script, max_unacknowledged=1) as session, asyncio.TaskGroup() as tasks:
+        await session.final("one")
+
+        async def say_more() -> None:
+            with pytest.raises(SessionClosed):
+                await session.final("two")
+
+        tasks.create_task(say_more())
+        with pytest.raises(SessionClosed):
+            await everything(session)
+
+
+async def test_a_cancelled_utterance() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start(replace(STARTED, limits=Limits(utterances_in_flight=1)))
+        await peer.expect(UtteranceFinal)
+        assert await peer.receive() == UtteranceCancel("sent")
+        assert await peer.receive() == Ping()
+        peer.drop()
+
+    async with session_of(script) as session:
+        await session.final("one", "sent")
+        await session.final("two", "kept")
+        await session.cancel("sent")
+        await session.cancel("kept")
+        await session.ping()
+        assert [each.id for each in session.unacknowledged] == ["sent"]
+        await until(session, Reconnecting)
+        await session.cancel("sent")
+        assert len(session.unacknowledged) == 0
+
+
+async def test_a_cancelled_caller_takes_nothing_back() -> None:
+    """A final that was kept is sent, even if the task that said it is cancelled."""
+    texts: list[str] = []
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        texts.append((await peer.take()).text)
+        await peer.leave(1000)
+
+    async with session_of(script) as session:
+        connection = session._connection
+        assert connection is not None
+        send, stuck = connection.send, asyncio.Event()
+
+        async def hang(_message: object) -> None:
+            stuck.set()
+            await asyncio.get_running_loop().create_future()
+
+        connection.send = hang  # type: ignore[method-assign, assignment]
+        saying = asyncio.ensure_future(session.final("Hello"))
+        await stuck.wait()
+        reading = asyncio.ensure_future(everything(session))
+        await asyncio.sleep(0)
+        connection.send = send  # type: ignore[method-assign]
+        saying.cancel()
+        assert kinds(await reading) == ["UtteranceAccepted"]
+    assert texts == ["Hello"]

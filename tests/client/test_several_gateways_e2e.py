@@ -37,7 +37,7 @@ def sessions(gateways: tuple[Running, Running]) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("stores", [1, 3])
-async def test_a_speaker_and_a_reader_who_are_cut_off_again_and_again_miss_nothing(stores: int) -> None:
+async def test_cut_off_participants_miss_nothing(stores: int) -> None:
     async with (
         two(stores) as (proxy, gateways),
         connect(proxy.url, meeting="standup", speaks="en", reads=[], jitter=lambda: 0.0) as ana,

@@ -20,7 +20,7 @@ from gateway.client import (
     connect,
 )
 from gateway.client.tokens import Refreshing, Secret, Tokens, TokenSource, checked
-from gateway.domain.errors import Forbidden, QuotaExceeded, RateLimited, TokenExpired, Unauthenticated
+from gateway.domain.errors import Forbidden, QuotaExceeded, TokenExpired, Unauthenticated
 from gateway.protocol.codec import CODECS
 from gateway.protocol.messages import (
     Error,
@@ -31,9 +31,9 @@ from gateway.protocol.messages import (
     TokenExpiring,
     UtteranceFinal,
 )
-from tests.client.reading import connect_at_once, everything, kinds, until
+from tests.client.reading import connect_at_once, everything, kinds, session_of, until
 from tests.clocks import swiftly
-from tests.scripted_gateway import Peer, refused, scripted_gateway
+from tests.scripted_gateway import Peer, lost_once, refused, scripted_gateway
 
 UNAUTHENTICATED = refused(Unauthenticated.code, "This gateway needs a valid token.")
 SECRET = "eyJhbGciOi.J9.secret"
@@ -68,7 +68,7 @@ def test_a_token_is_visible_ascii(token: str) -> None:
 
 
 @pytest.mark.parametrize("token", ["a b", "a\n", "a\r\nX-Evil: 1", "\ta", "tökén", "a\x00", "a\x7f", "\ud800"])
-def test_what_no_header_can_carry_is_refused_and_not_quoted(token: str) -> None:
+def test_invalid_token_is_refused_and_not_quoted(token: str) -> None:
     with pytest.raises(ValueError, match="characters that no header can carry") as caught:
         checked(token)
     assert token not in str(caught.value)
@@ -87,12 +87,10 @@ def test_a_token_is_not_shown_where_it_is_quoted() -> None:
 
 @pytest.mark.parametrize("token", ["a b", "", 7])
 async def test_a_bad_token_is_refused_before_anything_is_sent(token: str) -> None:
-    with pytest.raises(ValueError, match="token"):
-        async with connect("http://127.0.0.1:9", reads=["ja"], token=token):
-            pass
-    with pytest.raises(ValueError, match="token"):
-        async with connect("http://127.0.0.1:9", reads=["ja"], token=lambda: token):
-            pass
+    for source in (token, lambda: token):
+        with pytest.raises(ValueError, match="token"):
+            async with connect("http://127.0.0.1:9", reads=["ja"], token=source):
+                pass
 
 
 # ---------------------------------------------------------------- where it comes from
@@ -104,7 +102,7 @@ async def later() -> str:
 
 
 @pytest.mark.parametrize("source", ["t1", lambda: "t1", later, lambda: later()])
-async def test_a_source_is_a_string_or_gives_one_at_once_or_later(source: TokenSource) -> None:
+async def test_kinds_of_token_sources(source: TokenSource) -> None:
     tokens = Tokens(source)
     assert await tokens.ask() == "t1"
     assert tokens.given
@@ -116,7 +114,7 @@ async def test_there_may_be_no_tokens() -> None:
     assert not Tokens(None).given
 
 
-async def test_a_source_that_fails_tells_what_kind_of_failure_it_was() -> None:
+async def test_failed_source_names_the_failure() -> None:
     with pytest.raises(
         TokenUnavailable, match=r"^There is no token: asking for one failed \(KeyError\)\.$"
     ) as caught:
@@ -147,16 +145,6 @@ async def test_a_token_is_a_header_and_in_no_message(codec: object) -> None:
     assert seen == [(f"Bearer {SECRET}", start), (None, start)]
 
 
-async def test_a_source_that_fails_at_first_is_an_error_of_the_client() -> None:
-    async def script(_peer: Peer) -> None:
-        raise AssertionError("nobody comes")
-
-    async with scripted_gateway(script) as url:
-        with pytest.raises(TokenUnavailable):
-            async with connect(url, reads=["ja"], token=Counting(OSError("no"))):
-                pass
-
-
 @pytest.mark.parametrize("error", [UNAUTHENTICATED, refused(Forbidden.code, "Not this meeting.")])
 async def test_a_start_that_the_token_does_not_allow(error: Error) -> None:
     async def script(peer: Peer) -> None:
@@ -181,7 +169,7 @@ async def test_a_token_is_in_no_log_and_no_traceback(caplog: pytest.LogCaptureFi
         await peer.expect(SessionRefresh)
         await peer.leave(4503, refused("token_revoked", "The token was revoked."))
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=SECRET) as session:
+    async with session_of(script, token=SECRET) as session:
         with pytest.raises(SessionClosed) as caught:
             await everything(session)
     # The gateway of this test has a log, too.
@@ -262,72 +250,42 @@ async def test_tokens_that_are_not_accepted_are_the_end(
     assert kinds(events) == ["Reconnecting"] * attempts
 
 
-async def test_a_source_that_fails_counts_as_a_failed_attempt() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        if peer.visit == 1:
-            peer.drop()
-        await peer.leave(1000)
+@swiftly
+async def test_source_without_token_is_a_failed_attempt() -> None:
+    answers: list[Callable[[], Awaitable[str]] | Exception | str] = [
+        "t1",
+        OSError("no"),
+        TokenUnavailable("Nobody is logged in."),
+        "t 2",
+        lambda: asyncio.get_running_loop().create_future(),
+        "t3",
+    ]
 
-    source = Counting(None, OSError("no"), TokenUnavailable("Nobody is logged in."))
-    async with scripted_gateway(script) as url, connect_at_once(url, token=source) as session:
+    async def source() -> str:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, str) else await answer()
+
+    async with session_of(lost_once, token=source) as session:
         events = await everything(session)
     assert [each.reason for each in events if isinstance(each, Reconnecting)][1:] == [
         "There is no token: asking for one failed (OSError).",
         "Nobody is logged in.",
+        "The token has characters that no header can carry; it may have only visible ASCII, and no spaces.",
+        "There is no token: none came within 10 s.",
     ]
     assert kinds(events)[-1] == "Reconnected"
 
 
-async def test_a_bad_token_counts_as_a_failed_attempt_too() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        if peer.visit == 1:
-            peer.drop()
-        await peer.leave(1000)
-
-    given = iter(["t1", "t 2", "t3"])
-    async with scripted_gateway(script) as url, connect_at_once(url, token=lambda: next(given)) as session:
-        events = await everything(session)
-    assert kinds(events) == ["Reconnecting", "Reconnecting", "Reconnected"]
-
-
 async def test_a_source_may_end_the_session() -> None:
     mine = ClientError("Log in again.")
-    async with (
-        scripted_gateway(lost_at_once) as url,
-        connect_at_once(url, token=Counting(None, mine)) as session,
-    ):
+    async with session_of(lost_at_once, token=Counting(None, mine)) as session:
         with pytest.raises(ClientError, match=r"Log in again\.") as caught:
             await everything(session)
         assert caught.value is mine
         with pytest.raises(ClientError, match=r"Log in again\."):
             await session.final("Anybody?")
-
-
-@swiftly
-async def test_a_source_that_says_nothing_is_asked_again() -> None:
-    async def script(peer: Peer) -> None:
-        await peer.start()
-        if peer.visit == 1:
-            peer.drop()
-        await peer.leave(1000)
-
-    asked = 0
-
-    async def source() -> str:
-        nonlocal asked
-        asked += 1
-        if asked == 2:
-            await asyncio.Event().wait()
-        return f"t{asked}"
-
-    async with scripted_gateway(script) as url, connect_at_once(url, token=source) as session:
-        events = await everything(session)
-    assert [each.reason for each in events if isinstance(each, Reconnecting)][1:] == [
-        "There is no token: none came within 10 s."
-    ]
-    assert kinds(events)[-1] == "Reconnected"
 
 
 # ---------------------------------------------------------------- staying
@@ -345,7 +303,7 @@ async def refreshed(peer: Peer, *answers: Error | SessionRefreshed, left_ms: int
 
 
 @swiftly
-async def test_a_source_that_fails_is_asked_again_while_time_is_left() -> None:
+async def test_failed_source_is_asked_again() -> None:
     seen: list[str] = []
 
     async def script(peer: Peer) -> None:
@@ -353,13 +311,13 @@ async def test_a_source_that_fails_is_asked_again_while_time_is_left() -> None:
         await peer.leave(1000)
 
     source = Counting(None, OSError("no"), ClientError("Log in again."))
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=source) as session:
+    async with session_of(script, token=source) as session:
         assert await everything(session) == [TokenExpiring(60_000), SessionRefreshed(None)]
     assert seen == ["t4"]
 
 
 @swiftly
-async def test_a_session_without_a_new_token_goes_on_to_its_end() -> None:
+async def test_session_without_new_token_runs_out() -> None:
     async def script(peer: Peer) -> None:
         if peer.visit == 1:
             await peer.start()
@@ -371,39 +329,10 @@ async def test_a_session_without_a_new_token_goes_on_to_its_end() -> None:
         await peer.leave(1000)
 
     source = Counting(None, *[OSError("no")] * 5)
-    async with scripted_gateway(script) as url, connect_at_once(url, token=source) as session:
+    async with session_of(script, token=source) as session:
         events = await everything(session)
     assert kinds(events) == ["TokenExpiring", "Pong", "Error", "Reconnecting", "Reconnected"]
     assert source.asked == 7
-
-
-@pytest.mark.parametrize("code", [Unauthenticated.code, Forbidden.code])
-async def test_a_refused_refresh_leaves_the_session_going(code: str) -> None:
-    error = refused(code, "No.")
-
-    async def script(peer: Peer) -> None:
-        await refreshed(peer, error)
-        await peer.take()
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token="t1") as session:
-        assert [await anext(session), await anext(session)] == [TokenExpiring(60_000), error]
-        await session.final("Still here.")
-        assert kinds(await everything(session)) == ["UtteranceAccepted"]
-
-
-@swiftly
-async def test_a_token_that_is_not_accepted_is_followed_by_a_newer_one() -> None:
-    seen: list[str] = []
-
-    async def script(peer: Peer) -> None:
-        busy = refused(RateLimited.code, "Too often.", retry_after_ms=1)
-        seen.extend(await refreshed(peer, UNAUTHENTICATED, busy, SessionRefreshed(600_000)))
-        await peer.leave(1000)
-
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=Counting()) as session:
-        assert kinds(await everything(session)) == ["TokenExpiring", "Error", "Error", "SessionRefreshed"]
-    assert seen == ["t2", "t3", "t4"]
 
 
 async def waiting(session: ClientSession, asked: asyncio.Event) -> asyncio.Task[list[SessionEvent]]:
@@ -430,14 +359,14 @@ def slow(asked: asyncio.Event, go_on: asyncio.Event) -> Callable[[], Awaitable[s
     return source
 
 
-async def test_a_wait_for_a_token_may_be_cancelled_and_is_made_up_for() -> None:
+async def test_a_cancelled_wait_for_a_token_is_repeated() -> None:
     asked, go_on = asyncio.Event(), asyncio.Event()
 
     async def script(peer: Peer) -> None:
         assert await refreshed(peer, SessionRefreshed(None)) == ["t2"]
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=slow(asked, go_on)) as session:
+    async with session_of(script, token=slow(asked, go_on)) as session:
         task = await waiting(session, asked)
         task.cancel()
         await asyncio.wait([task])
@@ -445,7 +374,7 @@ async def test_a_wait_for_a_token_may_be_cancelled_and_is_made_up_for() -> None:
         assert await everything(session) == [SessionRefreshed(None)]
 
 
-async def test_a_session_may_be_closed_while_it_waits_for_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_close_while_waiting_for_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.client.session._TOKEN_S", None)
     asked = asyncio.Event()
 
@@ -460,7 +389,7 @@ async def test_a_session_may_be_closed_while_it_waits_for_a_token(monkeypatch: p
         assert await task == []
 
 
-async def test_what_is_said_meanwhile_does_not_interrupt_the_source() -> None:
+async def test_final_does_not_interrupt_the_source() -> None:
     """A final that must wait for its turn wakes the iteration; the source is asked once all the same."""
     asked, go_on = asyncio.Event(), asyncio.Event()
     source = slow(asked, go_on)
@@ -479,7 +408,7 @@ async def test_what_is_said_meanwhile_does_not_interrupt_the_source() -> None:
         assert [type(each).__name__ for each in finals].count("SessionRefresh") == 1
         await peer.leave(1000)
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=counted) as session:
+    async with session_of(script, token=counted) as session:
         await session.final("One.", "1")
         task = await waiting(session, asked)
         await session.final("Two.", "2")
@@ -499,11 +428,11 @@ async def test_a_source_that_hangs_does_not_stop_the_reading() -> None:
         await peer.leave(1000)
 
     source = slow(asyncio.Event(), asyncio.Event())
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=source) as session:
+    async with session_of(script, token=source) as session:
         assert await everything(session) == [TokenExpiring(60_000), Pong("read")]
 
 
-async def test_what_came_before_a_close_is_read_though_the_refresh_cannot_be_sent() -> None:
+async def test_last_words_are_read_when_refresh_fails() -> None:
     closed = asyncio.Event()
     first = True
 
@@ -520,7 +449,7 @@ async def test_what_came_before_a_close_is_read_though_the_refresh_cannot_be_sen
         await peer.connection.close(4503)
         closed.set()
 
-    async with scripted_gateway(script) as url, connect(url, reads=["ja"], token=source) as session:
+    async with session_of(script, token=source) as session:
         assert [await anext(session), await anext(session)] == [TokenExpiring(60_000), Pong("last words")]
         with pytest.raises(SessionClosed):
             await anext(session)
@@ -530,9 +459,11 @@ async def test_what_came_before_a_close_is_read_though_the_refresh_cannot_be_sen
 
 
 def test_tries_are_spread_over_the_time_that_is_left() -> None:
-    refreshing = Refreshing(Tokens(Counting()))
-    assert refreshing.due_s is None
-    refreshing.take(TokenExpiring(90_000), 10.0)
+    without_tokens, refreshing = Refreshing(Tokens(None)), Refreshing(Tokens(Counting()))
+    for each in (without_tokens, refreshing):
+        assert each.due_s is None
+        each.note_message(TokenExpiring(90_000), 10.0)
+    assert without_tokens.due_s is None
     assert refreshing.is_due(10.0)
     tries: list[int] = []
     while refreshing.due_s is not None:
@@ -543,15 +474,9 @@ def test_tries_are_spread_over_the_time_that_is_left() -> None:
     assert tries == [10, 40, 60, 73, 82]
 
 
-def test_without_tokens_there_is_nothing_to_answer() -> None:
-    refreshing = Refreshing(Tokens(None))
-    refreshing.take(TokenExpiring(60_000), 10.0)
-    assert refreshing.due_s is None
-
-
 def test_there_is_no_try_when_no_time_is_left() -> None:
     refreshing = Refreshing(Tokens(Counting()))
-    refreshing.take(TokenExpiring(0), 10.0)
+    refreshing.note_message(TokenExpiring(0), 10.0)
     assert refreshing.is_due(10.0)
     refreshing.failed(10.0)
     assert refreshing.due_s is None
@@ -568,32 +493,32 @@ def test_there_is_no_try_when_no_time_is_left() -> None:
 )
 def test_which_answers_are_worth_another_try(error: Error, again: bool) -> None:
     refreshing = Refreshing(Tokens(Counting()))
-    refreshing.take(error, 0.0)
+    refreshing.note_message(error, 0.0)
     assert refreshing.due_s is None  # nothing was sent
-    refreshing.take(TokenExpiring(60_000), 0.0)
+    refreshing.note_message(TokenExpiring(60_000), 0.0)
     refreshing.sent()
     assert refreshing.due_s is None
-    refreshing.take(error, 0.0)
+    refreshing.note_message(error, 0.0)
     assert (refreshing.due_s is not None) is again
 
 
-def test_a_new_announcement_starts_over_and_an_answer_ends_it() -> None:
+def test_new_announcement_starts_over() -> None:
     refreshing = Refreshing(Tokens(Counting()))
     for _ in range(6):
-        refreshing.take(TokenExpiring(60_000), 0.0)
+        refreshing.note_message(TokenExpiring(60_000), 0.0)
         assert refreshing.is_due(0.0)
         refreshing.sent()
-    refreshing.take(TokenExpiring(60_000), 0.0)
+    refreshing.note_message(TokenExpiring(60_000), 0.0)
     refreshing.failed(0.0)
     assert refreshing.due_s is not None
     refreshing.sent()
-    refreshing.take(SessionRefreshed(600_000), 1.0)
-    refreshing.take(UNAUTHENTICATED, 2.0)
+    refreshing.note_message(SessionRefreshed(600_000), 1.0)
+    refreshing.note_message(UNAUTHENTICATED, 2.0)
     assert refreshing.due_s is None
 
 
 def test_the_announcement_of_a_lost_connection_is_void() -> None:
     refreshing = Refreshing(Tokens(Counting()))
-    refreshing.take(TokenExpiring(60_000), 0.0)
+    refreshing.note_message(TokenExpiring(60_000), 0.0)
     refreshing.stop()
     assert refreshing.due_s is None

@@ -78,7 +78,7 @@ async def test_a_refusal_says_why_as_the_gateway_does() -> None:
         assert (refused.value.code, refused.value.status) == ("unsupported_language", 422)
 
 
-async def test_a_gateway_with_keys_wants_a_token_with_the_role(tmp_path: Path) -> None:
+async def test_transcript_needs_the_role(tmp_path: Path) -> None:
     keys = Keyring(tmp_path)
     roles = frozenset({"speak", "read", "transcript"})
     async with running(keys.settings()) as serving:
@@ -115,7 +115,7 @@ async def test_erased_transcript_is_gone(tmp_path: Path) -> None:
                 assert not (await fetch_transcript(serving.url, "m", token=keys.api_key)).utterances
 
 
-async def test_of_a_meeting_that_is_not_recorded_there_is_none() -> None:
+async def test_unrecorded_meeting_has_no_transcript() -> None:
     async with (
         running() as serving,
         connect(serving.url, meeting="board", reads=[], speaks="en", record=False) as ana,

@@ -25,7 +25,7 @@ def test_every_default_is_in_its_range() -> None:
     assert msgspec.convert(msgspec.to_builtins(Settings()), Settings, strict=False) == Settings()
 
 
-def test_a_part_takes_each_field_from_the_first_section_that_has_it() -> None:
+def test_part_takes_first_section_with_field() -> None:
     engine = EngineSettings(model="/m", extra={"seed": 1}, stall_s=5.0)
     settings = Settings(delta_interval_s=0.5, engine=engine)
     assert part(VllmOptions, engine, settings) == usual(
@@ -34,7 +34,7 @@ def test_a_part_takes_each_field_from_the_first_section_that_has_it() -> None:
     assert part(RestartPolicy, engine) == usual(RestartPolicy, stall_s=5.0)
 
 
-def test_a_part_that_asks_for_more_than_there_is_is_a_mistake_of_ours() -> None:
+def test_part_without_setting_is_an_error() -> None:
     with pytest.raises(AttributeError, match="delta_interval_s"):
         part(VllmOptions, EngineSettings())
 
@@ -50,7 +50,7 @@ def _defaults(file: Path) -> Iterator[tuple[str, object]]:
             yield ast.unparse(node.target), node.value.value
 
 
-def test_the_default_of_a_number_stands_in_the_settings_alone() -> None:
+def test_numeric_defaults_stand_in_settings_alone() -> None:
     sections = (Settings, LaneSettings, EventLogSettings, Limits, Script)
     numbers = {each.name for kind in sections for each in fields(kind) if type(each.default) in (int, float)}
     # What `config` puts together, and what a client decides for itself.

@@ -12,7 +12,7 @@ from gateway.protocol.codec import MSGPACK
 from gateway.protocol.messages import Pong
 
 
-async def test_it_speaks_the_subprotocol_that_is_offered_and_counts_its_visitors() -> None:
+async def test_scripted_gateway_negotiates_and_counts() -> None:
     async def script(visitor: Visitor) -> None:
         await visitor.say(Pong(str(visitor.visit)))
 
@@ -36,7 +36,7 @@ async def test_later_visitors_may_be_refused() -> None:
             await connect(url)
 
 
-async def test_a_script_that_fails_sends_its_client_away_and_is_told_at_the_end() -> None:
+async def test_failed_script_is_raised() -> None:
     async def script(visitor: Visitor) -> None:
         raise RuntimeError("not in the script")
 

@@ -8,13 +8,7 @@ import pytest
 
 from gateway.domain import errors
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.errors import (
-    GatewayError,
-    ProtocolError,
-    StateError,
-    Unavailable,
-    error_classes,
-)
+from gateway.domain.errors import GatewayError, ProtocolError, StateError, Unavailable, error_classes
 
 
 def drawn() -> dict[str, tuple[str, str]]:
@@ -40,12 +34,12 @@ def test_every_class_has_the_code_that_is_drawn(kind: type[GatewayError]) -> Non
     assert kind.code == says or says.startswith("(")
 
 
-def test_no_two_ways_to_say_no_have_one_code() -> None:
+def test_codes_of_leaves_are_unique() -> None:
     leaves = [kind for kind in error_classes() if not drawn()[kind.__name__][1].startswith("(")]
     assert len({kind.code for kind in leaves}) == len(leaves)
 
 
-def test_what_the_client_did_wrong_is_not_retried_and_what_the_gateway_lacks_is() -> None:
+def test_retryable_follows_the_tree() -> None:
     for kind in error_classes():
         if issubclass(kind, ProtocolError | StateError):
             # Whoever was silent for too long only has to connect again.
@@ -63,7 +57,7 @@ def test_an_error_says_which_utterance_it_is_about() -> None:
     assert (error.utterance, error.field, str(error)) == ("u", "text", "No.")
 
 
-def test_the_range_of_a_close_code_tells_whether_to_come_back() -> None:
+def test_close_code_ranges() -> None:
     own = [code for code in CloseCode if code >= 4000]
     assert {code.name: code < 4500 for code in own} == {
         "SLOW_READER": True,

@@ -49,7 +49,7 @@ ANA = Grant(tenant="acme", subject="ana", token_id="t1", meeting="m", issued_s=1
         ({"token_id": "t1", "before_s": 99.0}, False),
     ],
 )
-def test_a_revocation_hits_what_matches_every_field_that_is_set(fields: dict[str, Any], hits: bool) -> None:
+def test_revocation_hits_matching_grants(fields: dict[str, Any], hits: bool) -> None:
     assert Revocation(**{"tenant": "acme", "before_s": 200.0, **fields}).hits(ANA) is hits
 
 
@@ -63,7 +63,7 @@ def test_a_revocation_hits_what_matches_every_field_that_is_set(fields: dict[str
         ({}, Grant(subject="api-key:k", issued_s=math.inf)),
     ],
 )
-def test_a_revocation_does_not_hit_what_has_no_such_field(revocation: dict[str, Any], grant: Grant) -> None:
+def test_revocation_needs_the_field(revocation: dict[str, Any], grant: Grant) -> None:
     assert not Revocation(tenant=grant.tenant, before_s=1e12, **revocation).hits(grant)
 
 
@@ -89,7 +89,7 @@ def test_keys_are_equal_for_the_same_meeting_only(tenant: str, meeting: str, oth
 
 
 @given(_tenants, _ids)
-def test_a_key_tells_the_tenant_and_the_name_that_it_knows(tenant: str, meeting: str) -> None:
+def test_key_tells_tenant_and_name(tenant: str, meeting: str) -> None:
     key = meeting_key(tenant, meeting)
     assert (tenant_of(key), meeting_name(key)) == (tenant, meeting)
 
@@ -110,7 +110,7 @@ def test_without_tenants_the_key_is_the_name() -> None:
         (Grant(subject="api-key:k", tenant="acme", any_meeting=True), "tenant:acme"),
     ],
 )
-def test_the_tenant_is_charged_and_without_tokens_the_address(grant: Grant, account: str) -> None:
+def test_tenant_or_address_is_charged(grant: Grant, account: str) -> None:
     assert account_of_tenant(grant, "192.0.2.1") == account
 
 

@@ -62,7 +62,7 @@ def test_normalise(tag: str, lang: str) -> None:
 
 
 @pytest.mark.parametrize("lang", NAMES)
-def test_what_is_known_is_normalised_already_and_has_a_name(lang: str) -> None:
+def test_known_tags_are_normalised_and_named(lang: str) -> None:
     assert normalise(lang) == lang
     assert normalise(f"{lang.upper()}") == lang
     assert language_name(lang) == NAMES[lang] != lang

@@ -55,14 +55,14 @@ def test_every_pair_is_read_as_it_is_written(source: str, target: str) -> None:
         assert not pattern.covers((target, source))
 
 
-def test_the_pairs_among_languages_are_those_that_some_pattern_names() -> None:
+def test_pairs_among_languages() -> None:
     patterns = [PairPattern.parse(text) for text in ("en-ja", "*-de", "fr-*")]
     assert pairs_among(("en", "ja", "de"), patterns) == {("en", "ja"), ("en", "de"), ("ja", "de")}
     assert pairs_among(("en", "ja"), [PairPattern.parse("*")]) == {("en", "ja"), ("ja", "en")}
     assert pairs_among(("en", "ja"), []) == frozenset()
 
 
-def test_a_model_without_pairs_translates_between_any_two_of_its_languages() -> None:
+def test_model_without_pairs_translates_all() -> None:
     profile = EngineProfile("m", "f", ("en", "ja", "de"))
     assert profile.translates("ja", "de")
     assert not profile.translates("ja", "ja")

@@ -11,7 +11,7 @@ def record(participant: str, grant: Grant, meeting: str = "acme/m") -> SessionRe
     return SessionRecord(participant, meeting, False, "", None, (), grant=grant)
 
 
-def test_a_revocation_ends_what_its_tokens_opened_and_an_operators_whatever_is_in_the_meeting() -> None:
+def test_revocation_ends_sessions() -> None:
     token = Grant(tenant="acme", subject="ana", meeting="m")
     sessions = [record("p", token), record("q", OPEN), record("r", OPEN, "m"), record("s", token, "acme/n")]
 

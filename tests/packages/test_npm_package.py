@@ -183,8 +183,7 @@ async def test_a_formality_is_taken_back_by_a_new_start_of_the_same_session(node
         peer = Client(connection.connection)
         starts.append(await peer.start())
         if connection.visit > 1:
-            await peer.expect(SessionEnd)
-            await peer.leave(1000)
+            await peer.end()
         await peer.connection.wait_closed()
 
     async with scripted_gateway(play) as address:

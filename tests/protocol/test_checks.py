@@ -105,7 +105,7 @@ def test_what_is_wrong_is_said_of_its_field(
     assert (caught.value.field, caught.value.message) == ("name", sentence)
 
 
-def test_pairs_are_told_by_what_is_spoken_unless_all_are_possible() -> None:
+def test_targets_by_source() -> None:
     assert checks.targets_by_source(PARTLY) == {"en": ["de", "fr"], "de": ["en"]}
     every = frozenset({("en", "de"), ("de", "en")})
     assert checks.targets_by_source(PROFILE) is UNSET

@@ -9,33 +9,18 @@ from gateway.domain.engine import Confidence, EngineProfile
 from gateway.domain.errors import EngineUnavailable, InvalidValue, error_classes
 from gateway.domain.log import Publication, Said, Timings, Translated, Untranslated, Utterance
 from gateway.protocol.from_domain import caption_message, error_message, languages_message, publication_message
-from gateway.protocol.messages import (
-    Caption,
-    Error,
-    LanguagesChanged,
-    TranslationFailed,
-    TranslationFinal,
-)
+from gateway.protocol.messages import Caption, Error, LanguagesChanged, TranslationFailed, TranslationFinal
 
 TIMINGS = Timings(1.0, 2.0, 3.0)
 
 
-def test_what_was_said_becomes_a_final_caption_at_its_place() -> None:
+def test_said_becomes_a_final_caption() -> None:
     said = Utterance("u", 4, "hello", "en", "p", "Ana", True, start_ms=5, context=("secret",))
-    assert publication_message(Publication(7, 1_234, Said(said, ("ja",)))) == Caption(
-        participant="p",
-        utterance="u",
-        speaker="Ana",
-        lang="en",
-        rev=4,
-        text="hello",
-        final=True,
-        offset=7,
-        at_ms=1_234,
-    )
+    message = publication_message(Publication(7, 1_234, Said(said, ("ja",))))
+    assert message == Caption("p", "u", "Ana", "en", 4, "hello", final=True, offset=7, at_ms=1_234)
 
 
-def test_what_is_being_said_has_no_place_and_no_time_yet() -> None:
+def test_partial_caption_has_no_position() -> None:
     message = caption_message(Utterance("u", 4, "hello", "en", "p", "Ana", False))
     assert (message.final, message.offset, message.at_ms) == (False, None, UNSET)
     assert b"at_ms" not in msgspec.json.encode(message)
@@ -44,21 +29,11 @@ def test_what_is_being_said_has_no_place_and_no_time_yet() -> None:
 def test_a_translation_becomes_what_replaces_the_deltas() -> None:
     done = Translated("p", "u", "Ana", "ja", 4, "やあ", TIMINGS, tokens=9, truncated=True, said=7)
     assert publication_message(Publication(8, 2_345, done)) == TranslationFinal(
-        participant="p",
-        utterance="u",
-        speaker="Ana",
-        lang="ja",
-        rev=4,
-        text="やあ",
-        offset=8,
-        timings=TIMINGS,
-        tokens=9,
-        truncated=True,
-        at_ms=2_345,
+        "p", "u", "Ana", "ja", 4, "やあ", offset=8, timings=TIMINGS, tokens=9, truncated=True, at_ms=2_345
     )
 
 
-def test_a_translation_says_how_far_it_can_be_trusted_if_the_model_tells() -> None:
+def test_translation_carries_its_confidence() -> None:
     def told(confidence: Confidence | None) -> dict[str, object]:
         done = Translated("p", "u", "Ana", "ja", 4, "やあ", TIMINGS, tokens=9, confidence=confidence)
         message = msgspec.to_builtins(publication_message(Publication(8, 2_345, done)))
@@ -72,18 +47,11 @@ def test_a_translation_says_how_far_it_can_be_trusted_if_the_model_tells() -> No
 def test_a_failure_says_why() -> None:
     failed = Untranslated("p", "u", "Ana", "ja", 4, "cancelled", "The utterance was cancelled.", said=7)
     assert publication_message(Publication(8, 0, failed)) == TranslationFailed(
-        participant="p",
-        utterance="u",
-        speaker="Ana",
-        lang="ja",
-        rev=4,
-        code="cancelled",
-        message="The utterance was cancelled.",
-        offset=8,
+        "p", "u", "Ana", "ja", 4, "cancelled", "The utterance was cancelled.", offset=8
     )
 
 
-def test_an_error_says_what_about_which_field_and_when_to_try_again() -> None:
+def test_error_message_has_field_and_retry() -> None:
     assert error_message(InvalidValue("No.", field="lang", utterance="u")) == Error(
         "invalid_value", "No.", retryable=False, retry_after_ms=None, utterance="u", field="lang"
     )
@@ -98,7 +66,7 @@ def test_every_error_of_the_tree_can_be_said() -> None:
         assert (message.code, message.retryable) == (kind.code, kind.retryable)
 
 
-def test_what_the_engines_can_do_is_told_as_at_the_start_of_a_session() -> None:
+def test_languages_message_says_what_engines_can() -> None:
     every = EngineProfile("m", "f", ("en", "ja"), options=frozenset({"glossary", "context"}))
     assert languages_message(every) == LanguagesChanged(["en", "ja"], ["context", "glossary"])
     one = EngineProfile("m", "f", ("en", "ja"), pairs=frozenset({("en", "ja")}))

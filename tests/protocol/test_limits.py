@@ -13,7 +13,7 @@ HINTS = get_type_hints(Limits, include_extras=True)
 
 
 @pytest.mark.parametrize("limit", Limits.__struct_fields__)
-def test_each_has_a_meaning_and_a_range_with_its_default(limit: str) -> None:
+def test_limits_have_meaning_and_range(limit: str) -> None:
     assert get_origin(HINTS[limit]) is Annotated
     kind, meta = get_args(HINTS[limit])
     assert kind is int
@@ -23,10 +23,10 @@ def test_each_has_a_meaning_and_a_range_with_its_default(limit: str) -> None:
     assert 0 <= meta.extra["ge"] <= getattr(Limits(), limit) <= meta.extra["le"]
 
 
-def test_limits_of_another_gateway_are_read_whatever_they_are() -> None:
+def test_limits_of_other_gateways_are_read() -> None:
     announced = Limits(message_bytes=1, messages_burst=2**40)
     assert msgspec.json.decode(msgspec.json.encode(announced), type=Limits) == announced
 
 
-def test_all_of_them_are_announced_also_those_that_are_the_default() -> None:
+def test_default_limits_are_announced() -> None:
     assert set(msgspec.json.decode(msgspec.json.encode(Limits()))) == set(Limits.__struct_fields__)

@@ -18,13 +18,13 @@ def test_every_message_has_its_own_type() -> None:
     assert len(set(tags)) == len(tags)
 
 
-def test_what_a_program_prints_of_a_session_does_not_let_others_take_it_over() -> None:
+def test_repr_of_session_hides_its_secret() -> None:
     started = SessionStarted("secret", "p", "m", "e", 0, None, ["en"], [], [], Limits())
     for shown in (repr(started), repr(Resume("secret", "e", 7))):
         assert "secret" not in shown
         assert "e" in shown
 
 
-def test_what_a_program_prints_of_a_token_is_of_no_use() -> None:
+def test_repr_hides_tokens() -> None:
     for holder in (SessionStart(["en"], context="secret", token="secret"), SessionRefresh("secret")):
         assert "secret" not in repr(holder)

@@ -237,7 +237,7 @@ def limited_fields() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("message", "path", "limit"), limited_fields())
-async def test_the_limit_that_a_table_names_is_the_one_that_holds(message: str, path: str, limit: str) -> None:
+async def test_documented_limit_holds(message: str, path: str, limit: str) -> None:
     """One above it is refused, and the error names the field."""
     outer, _, inner = path.partition(".")
     value = TOO_MUCH[limit]

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from gateway.protocol.rate_limit import TokenBucket
 
 
-def test_the_burst_is_there_at_once_and_then_comes_back_at_the_rate() -> None:
+def test_burst_comes_back_at_the_rate() -> None:
     bucket = TokenBucket(rate=10, burst=3)
     assert [bucket.take(100.0) for _ in range(4)] == [0.0, 0.0, 0.0, 0.1]
     assert bucket.take(100.125) == 0.0
     assert bucket.take(100.125) > 0
 
 
-def test_who_waits_for_as_long_as_was_said_is_let_through() -> None:
+def test_announced_wait_is_enough() -> None:
     bucket = TokenBucket(rate=4, burst=8)
     assert bucket.take(0.0, 8) == 0.0
     wait_s = bucket.take(0.0, 6)
@@ -30,20 +30,20 @@ def test_a_refusal_costs_nothing() -> None:
     assert [bucket.take(0.5) for _ in range(3)] == [0.5] * 3
 
 
-def test_what_costs_more_than_the_burst_costs_all_of_it_and_is_let_through_in_time() -> None:
+def test_cost_above_burst_is_capped() -> None:
     bucket = TokenBucket(rate=1, burst=5)
     assert bucket.take(0.0, cost=10) == 0.0
     assert bucket.take(0.0, cost=10) == 5.0
     assert bucket.take(5.0, cost=10) == 0.0
 
 
-def test_no_more_than_the_burst_gathers_in_a_pause() -> None:
+def test_pause_gathers_at_most_the_burst() -> None:
     bucket = TokenBucket(rate=10, burst=2)
     bucket.take(0.0)
     assert [bucket.take(1e6) == 0.0 for _ in range(3)] == [True, True, False]
 
 
-def test_a_clock_that_goes_back_gives_nothing_and_takes_nothing() -> None:
+def test_clock_that_goes_back_changes_nothing() -> None:
     bucket = TokenBucket(rate=1, burst=2)
     assert [bucket.take(now_s) for now_s in (10.0, 9.0)] == [0.0, 0.0]
     assert bucket.take(9.0) == pytest.approx(1.0)

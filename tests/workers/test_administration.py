@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from starlette.applications import Starlette
 from websockets.exceptions import ConnectionClosed
 
-from gateway.administration import operators
 from gateway.config import LaneSettings, Settings
 from gateway.domain.errors import InvalidValue, StartupError
 from gateway.engines.simulated import Script
+from gateway.keys import operators_of
 from gateway.store import Store
 from gateway.workers import administration
 from gateway.workers.administration import routes
@@ -34,7 +34,7 @@ async def test_operator_ends_meetings_and_drains_workers_and_lanes(tmp_path: Pat
     operator = Operator(tmp_path)
     lanes = tuple(LaneSettings(name=name, kind="simulated", script=Script()) for name in ("one", "two"))
     given = replace(settings(), engines=lanes)
-    allowed, store = operators(operator.settings(given)), Store(given, lambda _: None)
+    allowed, store = operators_of(operator.settings(given)), Store(given, lambda _: None)
     assert allowed is not None
     async with workers(given) as gateway:
         await store.reach()

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Callable
+from contextlib import suppress
 
 from gateway.domain.languages import normalise
 
@@ -47,3 +49,15 @@ def languages(text: str) -> tuple[str, ...]:
     if found := tuple(dict.fromkeys(normalise(tag) for tag in text.split(",") if tag.strip())):
         return found
     raise argparse.ArgumentTypeError("give languages such as ja,de")
+
+
+def number(allows: Callable[[float], bool], complaint: str) -> Callable[[str], float]:
+    """The type of a flag that takes a number. complaint: what is said of a value that it does not allow."""
+
+    def read(text: str) -> float:
+        with suppress(ValueError):
+            if allows(value := float(text)):
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r} {complaint}")
+
+    return read

@@ -7,15 +7,16 @@ Must not know: what the commands do. This module imports nothing heavy, so that 
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
+import re
 from math import inf
+from pathlib import Path
+from typing import get_args
 
 from gateway import __version__
-from gateway.cli.flags.command import Commands, Help, add_command, count, languages
-from gateway.cli.flags.keys import add_key, add_token
+from gateway.cli.flags.command import Commands, Help, add_command, count, languages, number
 from gateway.cli.flags.serve import add_config, add_doctor, add_reload, add_serve
 from gateway.domain.languages import NAMES, normalise
-from gateway.domain.roles import DEFAULT_TENANT
+from gateway.domain.roles import DEFAULT_TENANT, NAME, NAME_CHARS, Role
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 DEFAULT_ADMIN_URL = "http://127.0.0.1:9100"
@@ -36,8 +37,14 @@ ACTIONS = {
     "log-level": (0, 1, "[LEVEL]"),
 }
 
+# Where keys are if nothing is said.
+KEYS_FILE = Path("keys.json")
+
 # Speaking rate of people in meetings, in words a minute.
 _USUAL_PACE = 150.0
+
+_pace = number(lambda value: 0 < value < inf, "is not a number of words")
+_seconds = number(lambda value: 0 <= value < inf, "is not a number of seconds")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -70,8 +77,8 @@ def parser() -> argparse.ArgumentParser:
     _add_speak(commands)
     _add_bridge(commands)
     _add_read(commands)
-    add_key(commands)
-    add_token(commands)
+    _add_key(commands)
+    _add_token(commands)
     _add_conformance(commands)
     add_command(commands, "version", help="print the version", description="Prints the version.")
     return gateway
@@ -152,8 +159,7 @@ Exit statuses: 0 every line was accepted, 1 no gateway answers, it went away, or
 2 wrong usage, 3 the meeting, the language or a line was refused.""",
     )
     who = speak.add_argument_group("who speaks")
-    _add_meeting_flags(who, "speaker")
-    who.add_argument("--lang", type=normalise, default="en", help="the language spoken (default: %(default)s)")
+    _add_speaker_flags(who)
     who.add_argument(
         "--words-per-minute",
         type=_pace,
@@ -186,9 +192,7 @@ Ctrl-C.""",
 Exit statuses: 0 everything that was said was accepted, 1 no gateway or no recogniser answers, or it went away,
 2 wrong usage, 3 the meeting, the language or something said was refused.""",
     )
-    who = bridge.add_argument_group("who speaks")
-    _add_meeting_flags(who, "speaker")
-    who.add_argument("--lang", type=normalise, default="en", help="the language spoken (default: %(default)s)")
+    _add_speaker_flags(bridge.add_argument_group("who speaks"))
     what = bridge.add_argument_group("who recognises it")
     what.add_argument(
         "--recogniser",
@@ -277,6 +281,11 @@ def _add_session_flags(command: argparse.ArgumentParser) -> None:
     _add_where_flags(command.add_argument_group("where"))
 
 
+def _add_speaker_flags(group: argparse._ArgumentGroup) -> None:
+    _add_meeting_flags(group, "speaker")
+    group.add_argument("--lang", type=normalise, default="en", help="the language spoken (default: %(default)s)")
+
+
 def _add_meeting_flags(group: argparse._ArgumentGroup, role: str) -> None:
     group.add_argument("--meeting", type=_meeting, required=True, help="the meeting's id, such as standup")
     group.add_argument("--name", help=f"name of the {role}, for the others (default: none)")
@@ -312,45 +321,7 @@ def _add_where_flags(where: argparse._ArgumentGroup) -> None:
     where.add_argument("--traceback", action="store_true", help="with an error, show a traceback")
 
 
-# ---------------------------------------------------------------- values of flags
-
-
-def _term(text: str) -> tuple[str | None, str, str]:
-    source, equals, target = text.partition("=")
-    tag, colon, rest = source.partition(":")
-    lang = normalise(tag) if colon and normalise(tag) in NAMES else None
-    term = (rest if lang else source).strip()
-    if not equals or not term or not target.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not TERM=TERM")
-    return lang, term, target.strip()
-
-
-def _meeting(text: str) -> str:
-    from gateway.protocol.checks import is_meeting_id
-
-    if is_meeting_id(text):
-        return text
-    raise argparse.ArgumentTypeError(
-        f"{text!r} is not a meeting id (letters, digits and . _ ~ -, but not only dots)"
-    )
-
-
-def _pace(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (pace := float(text)) < inf:
-            return pace
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number of words")
-
-
-def _seconds(text: str) -> float:
-    with suppress(ValueError):
-        if 0 <= (seconds := float(text)) < inf:
-            return seconds
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-
-
 def _add_admin(commands: Commands[argparse.ArgumentParser]) -> None:
-    """`gateway admin`."""
     admin = add_command(
         commands,
         "admin",
@@ -387,7 +358,6 @@ Exit statuses: 0 done, 1 no gateway answers, 2 wrong usage, 3 it was refused."""
 
 
 def _add_conformance(commands: Commands[argparse.ArgumentParser]) -> None:
-    """The command `conformance`."""
     conformance = add_command(
         commands,
         "conformance",
@@ -414,4 +384,129 @@ started for each transcript. docs/write-a-client.md says what it has to do.""",
     conformance.add_argument("--list", action="store_true", help="print the transcripts and what each is about")
     conformance.add_argument(
         "--json", action="store_true", help="print the transcripts as JSON, for a runner of your own"
+    )
+
+
+def _add_key(commands: Commands[argparse.ArgumentParser]) -> None:
+    key = add_command(
+        commands,
+        "key",
+        help="make and remove the keys of a gateway",
+        description="""\
+Makes, lists and removes keys in a key file. A gateway that was started with this file
+(`gateway serve --keys FILE`) notices within a second.
+
+A signing key signs tokens: its secret is shared with whoever issues them. An API key is a password of a
+tenant's backend, which asks the gateway for tokens with it, and uses the API. It is printed once; the file has
+a hash. An admin key is an operator's, for `gateway admin`: its file is the gateway's setting admin_keys_file.""",
+        epilog="""examples:
+  gateway key new                            a signing key for every tenant, in keys.json
+  gateway key new --tenant acme              one for tokens of acme only
+  gateway key api --tenant acme              an API key for acme's backend
+  gateway key admin --keys admin.json        one for an operator of the gateway
+  gateway key list
+  gateway key remove 0a1b2c3d4e5f            what was signed with it, or the API key, is refused""",
+    )
+    key.add_argument("action", choices=("new", "api", "admin", "list", "remove"), help="what to do")
+    key.add_argument("id", nargs="?", metavar="ID", help="the key to remove, as `list` shows it")
+    _add_keys_file(key)
+    key.add_argument(
+        "--tenant",
+        type=_tenant,
+        help=f"whose key it is (default: a signing key is for every tenant, an API key for {DEFAULT_TENANT!r})",
+    )
+
+
+def _add_token(commands: Commands[argparse.ArgumentParser]) -> None:
+    token = add_command(
+        commands,
+        "token",
+        help="issue a token or an invite",
+        description="""\
+Signs a token with a key of the key file and prints it. A token opens a session within ten minutes at most. An
+invite is a link that lets people in for a day, a week at most: everybody who has it, or the first (--once).""",
+        epilog="""examples:
+  gateway token --meeting standup --sub ana                     may speak and read
+  gateway token --meeting standup --sub wall --role read --max-s 14400
+  gateway token --meeting standup --invite --url https://translate.example.com
+  GATEWAY_TOKEN=$(gateway token --meeting standup --sub ana) gateway speak --meeting standup""",
+    )
+    _add_keys_file(token)
+    token.add_argument(
+        "--tenant", type=_tenant, default=DEFAULT_TENANT, help="whose meeting it is (default: %(default)s)"
+    )
+    token.add_argument(
+        "--meeting", type=_tenant, help="the one meeting that it is for (default: only private ones)"
+    )
+    token.add_argument("--sub", help="who it is for, in your own words (default: the name, or `operator`)")
+    token.add_argument("--name", help="the participant's name (default: they choose)")
+    token.add_argument(
+        "--role",
+        action="append",
+        choices=get_args(Role),
+        help="what it allows; may be repeated (default: speak and read)",
+    )
+    token.add_argument(
+        "--langs", type=languages, metavar="LANG,…", help="languages that may be read (default: all)"
+    )
+    token.add_argument(
+        "--speaks", type=languages, metavar="LANG,…", help="languages that may be spoken (default: all)"
+    )
+    token.add_argument(
+        "--max-s", type=count, metavar="SECONDS", help="how long a session may last (default: until it expires)"
+    )
+    token.add_argument(
+        "--once", action="store_true", help="it opens one session only, an invite lets one guest in"
+    )
+    token.add_argument(
+        "--no-record",
+        dest="record",
+        action="store_const",
+        const=False,
+        help="nothing is kept of the meeting that is begun with it; it opens no other",
+    )
+    token.add_argument(
+        "--expires", type=count, metavar="SECONDS", help="how long it is valid (default: 600; an invite: 86400)"
+    )
+    token.add_argument("--invite", action="store_true", help="an invite instead of a token")
+    token.add_argument("--url", help="with --invite: the gateway's page, to print the whole link")
+    token.add_argument(
+        "--audience", default="translation-gateway", help="the gateway's auth.audience (default: %(default)s)"
+    )
+
+
+def _add_keys_file(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--keys", type=Path, default=KEYS_FILE, metavar="FILE", help="the key file (default: %(default)s)"
+    )
+
+
+# ---------------------------------------------------------------- values of flags
+
+
+def _term(text: str) -> tuple[str | None, str, str]:
+    source, equals, target = text.partition("=")
+    tag, colon, rest = source.partition(":")
+    lang = normalise(tag) if colon and normalise(tag) in NAMES else None
+    term = (rest if lang else source).strip()
+    if not equals or not term or not target.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not TERM=TERM")
+    return lang, term, target.strip()
+
+
+def _meeting(text: str) -> str:
+    from gateway.protocol.checks import is_meeting_id
+
+    if is_meeting_id(text):
+        return text
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not a meeting id (letters, digits and . _ ~ -, but not only dots)"
+    )
+
+
+def _tenant(text: str) -> str:
+    if re.match(NAME, text):
+        return text
+    raise argparse.ArgumentTypeError(
+        f"{text!r} has other characters than letters, digits and . _ ~ -, or over {NAME_CHARS}"
     )

@@ -1,4 +1,4 @@
-"""Flags of `serve`, which are those of `doctor`, too.
+"""Flags of `serve`, which `doctor` takes as well.
 
 Knows: argparse, and what each flag accepts. Must not know: what the settings are for.
 """
@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import argparse
 import os
-from contextlib import suppress
 from pathlib import Path
 
-from gateway.cli.flags.command import Commands, add_command, count
+from gateway.cli.flags.command import Commands, add_command, count, number
+
+_seconds = number(lambda value: 0 <= value <= 3_600, "is not between 0 and 3600 seconds")
+_share = number(lambda value: 0 < value <= 1, "is not between 0 and 1")
 
 
 def add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
-    """The command `serve`."""
     serve = add_command(
         commands,
         "serve",
@@ -33,7 +34,6 @@ def add_serve(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def add_doctor(commands: Commands[argparse.ArgumentParser]) -> None:
-    """The command `doctor`."""
     doctor = add_command(
         commands,
         "doctor",
@@ -50,7 +50,6 @@ a problem.""",
 
 
 def add_config(commands: Commands[argparse.ArgumentParser]) -> None:
-    """The command `config`."""
     config = add_command(
         commands,
         "config",
@@ -61,6 +60,18 @@ set, and looks at nothing else: `gateway doctor` also looks at this machine.""",
     )
     config.add_argument("action", choices=("check",), help="what to do")
     config.add_argument("file", type=Path, metavar="FILE", help="the settings, in TOML")
+
+
+def add_reload(commands: Commands[argparse.ArgumentParser]) -> None:
+    reload = add_command(
+        commands,
+        "reload",
+        help="replace the workers of a running gateway",
+        description="""\
+Lets a gateway that was started with --workers read its settings again and replace its workers, one after
+another. Each finishes what it has accepted; the engine goes on running.""",
+    )
+    _add_state_dir(reload)
 
 
 def _add_settings(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -95,7 +106,7 @@ def _add_settings(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         metavar="SECONDS",
         help="for how long the engine's process waits for the next gateway when this one has ended (default: 0)",
     )
-    add_state_dir(processes)
+    _add_state_dir(processes)
     engine = command.add_argument_group("engine")
     engine.add_argument("--model", help="folder, or name on the Hugging Face hub (default: the bundled model)")
     engine.add_argument("--family", help="prompt family (default: recognised from the model)")
@@ -149,49 +160,21 @@ def _add_settings(command: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return general
 
 
-def _port(text: str) -> int:
-    if text.isdecimal() and int(text) <= 65_535:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
-
-
-def _seconds(text: str) -> float:
-    with suppress(ValueError):
-        if 0 <= (seconds := float(text)) <= 3_600:
-            return seconds
-    raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 3600 seconds")
-
-
-def _share(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (share := float(text)) <= 1:
-            return share
-    raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1")
-
-
-def add_reload(commands: Commands[argparse.ArgumentParser]) -> None:
-    """The command `reload`."""
-    reload = add_command(
-        commands,
-        "reload",
-        help="replace the workers of a running gateway",
-        description="""\
-Lets a gateway that was started with --workers read its settings again and replace its workers, one after
-another. Each finishes what it has accepted; the engine goes on running.""",
-    )
-    add_state_dir(reload)
-
-
-def add_state_dir(parser: argparse._ActionsContainer) -> None:
+def _add_state_dir(parser: argparse._ActionsContainer) -> None:
     """The flag `--state-dir`."""
     parser.add_argument(
         "--state-dir",
         type=Path,
         metavar="FOLDER",
         help="where a gateway with workers keeps its process id and the data of its own store, and where engines "
-        "wait with --keep-engine "
-        "(default: ~/.local/state/translation-gateway)",
+        "wait with --keep-engine (default: ~/.local/state/translation-gateway)",
     )
+
+
+def _port(text: str) -> int:
+    if text.isdecimal() and int(text) <= 65_535:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
 
 
 def workers(text: str) -> int:

@@ -17,14 +17,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.client.recognisers.texts import common_beginning, join, known_words, plain, without_words, words_of
-from gateway.client.recognisers.utterances import GUESS_WORDS, Said, Utterances
+from gateway.client.recognisers.utterances import GUESS_WORDS, Form, Said, Utterances
 
 
-class Browser:
+class Browser(Form):
     """The results of one recogniser after another."""
 
     def __init__(self, prefix: str) -> None:
-        self._utterances = Utterances(prefix)
+        super().__init__(Utterances(prefix))
         self._begin()
 
     def hear(self, event: Mapping[str, Any]) -> list[Said]:
@@ -34,22 +34,21 @@ class Browser:
         if event.get("type") == "start":
             self._begin()
         elif event.get("type") == "end":
-            # What it called final is, as it says no more; what it did not goes on in its next run.
+            # What it called final is final now; the next run continues what it did not.
             if self._is_loose:
                 return self.rest()
             self.restarted()
         return []
 
     def restarted(self, begin_ms: int | None = None) -> None:
-        """See `Utterances.restarted`."""
         self._begin()
-        self._utterances.restarted(begin_ms)
+        super().restarted(begin_ms)
 
     def rest(self) -> list[Said]:
         """See `Utterances.rest`. What the same run still says of it is left out."""
         self._done = self._length
         self._is_loose = False
-        return self._utterances.rest()
+        return super().rest()
 
     def _begin(self) -> None:
         # How many results are done, and how many there were.

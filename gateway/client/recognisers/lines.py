@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.client.recognisers.utterances import NO_TIMES, Said, Times, Utterances, times_of
+from gateway.client.recognisers.utterances import NO_TIMES, Form, Said, Times, Utterances, times_of
 
 
-class Lines:
+class Lines(Form):
     """Partials of one utterance, then its final text."""
 
     def __init__(self, prefix: str) -> None:
-        self._utterances = Utterances(prefix)
+        super().__init__(Utterances(prefix))
 
     def hear(self, result: Mapping[str, Any]) -> list[Said]:
         """One line."""
@@ -35,14 +35,6 @@ class Lines:
             return self._utterances.partial(result["partial"], _times(result.get("partial_result")), voice)
         best = (result.get("alternatives") or [result])[0]
         return self._utterances.final(best.get("text"), _times(best.get("result")), voice)
-
-    def restarted(self, begin_ms: int | None = None) -> None:
-        """See `Utterances.restarted`."""
-        self._utterances.restarted(begin_ms)
-
-    def rest(self) -> list[Said]:
-        """See `Utterances.rest`."""
-        return self._utterances.rest()
 
 
 def _times(words: list[Mapping[str, Any]] | None) -> Times:

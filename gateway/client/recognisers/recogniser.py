@@ -44,7 +44,7 @@ class Recogniser:
         return [] if self._form is None or isinstance(self._form, Increments) else self._form.hear(result)
 
     def restarted(self, begin_ms: int | None = None) -> None:
-        """The recogniser was started again, or its connection: what comes goes on with the sentence.
+        """The recogniser was started again, or its connection: its next results continue the sentence.
 
         begin_ms: where its clock begins now; by default at the newest time that it said.
         """
@@ -52,7 +52,7 @@ class Recogniser:
             self._form.restarted(begin_ms)
 
     def rest(self) -> list[Said]:
-        """What is to be said when the recogniser says no more."""
+        """What is to be said after the last result."""
         return [] if self._form is None else self._form.rest()
 
 

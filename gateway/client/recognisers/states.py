@@ -19,9 +19,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.client.recognisers.texts import common_beginning, join, plain, without_words, words_of
-from gateway.client.recognisers.utterances import NO_TIMES, Said, Times, Utterances, times_of
+from gateway.client.recognisers.utterances import NO_TIMES, Form, Said, Times, Utterances, times_of
 
-# Above this probability that nobody speaks, Whisper invents.
+# Above this probability of silence, Whisper invents words.
 _NO_SPEECH = 0.6
 # After such a pause, text that was added is another utterance.
 _PAUSE_MS = 2_000
@@ -43,11 +43,11 @@ class _Line(Struct, frozen=True):
         return self.begin_ms if self.times.end_ms is None else self.times.end_ms
 
 
-class States:
+class States(Form):
     """Every line so far, each time. The last one still grows, and the buffers belong to it."""
 
     def __init__(self, prefix: str) -> None:
-        self._utterances = Utterances(prefix, believes_repeats=False)
+        super().__init__(Utterances(prefix, believes_repeats=False))
         # The newest line that was complete.
         self._done: _Line | None = None
 
@@ -72,19 +72,13 @@ class States:
             times = Times(new[0].times.start_ms) if unsure else new[0].times
             voice = new[0].voice if voice is None else voice
             return said + self._utterances.partial(join(new[0].text, unsure), times, voice)
-        return said + (self._utterances.partial(unsure, voice=voice) if unsure else self._withdrawn(lines))
+        if unsure:
+            return said + self._utterances.partial(unsure, voice=voice)
+        return said + self._utterances.withdrawn(lines[-1].text if lines else "")
 
     def restarted(self, begin_ms: int | None = None) -> None:
-        """See `Utterances.restarted`."""
         self._done = None
-        self._utterances.restarted(begin_ms)
-
-    def rest(self) -> list[Said]:
-        """See `Utterances.rest`."""
-        return self._utterances.rest()
-
-    def _withdrawn(self, lines: list[_Line]) -> list[Said]:
-        return self._utterances.withdrawn(lines[-1].text if lines else "")
+        super().restarted(begin_ms)
 
     def _new(self, lines: list[_Line]) -> list[_Line]:
         """The lines behind those that are done; of one that has grown since, the rest."""
@@ -123,7 +117,7 @@ def _behind(lines: list[_Line], done: _Line) -> list[_Line]:
 
 
 def _lines(items: list[Mapping[str, Any]]) -> list[_Line]:
-    """The lines with a text. Each but the last is complete, and that one, too, if there is silence behind it."""
+    """The lines with a text. Each but the last is complete, and the last one if there is silence behind it."""
     lines: list[_Line] = []
     for item in items:
         text = plain(item.get("text"))
@@ -152,11 +146,11 @@ def _seconds(time: object) -> float | None:
     return None
 
 
-class Increments:
+class Increments(Form):
     """Only what was added, which never changes. An utterance ends with a pause."""
 
     def __init__(self, prefix: str) -> None:
-        self._utterances = Utterances(prefix)
+        super().__init__(Utterances(prefix))
         self._text = ""
         self._times = NO_TIMES
 
@@ -171,11 +165,9 @@ class Increments:
         return said + self._utterances.partial(self._text, self._times)
 
     def restarted(self, begin_ms: int | None = None) -> None:
-        """See `Utterances.restarted`."""
         self._text = ""
-        self._utterances.restarted(begin_ms)
+        super().restarted(begin_ms)
 
     def rest(self) -> list[Said]:
-        """See `Utterances.rest`."""
         self._text = ""
-        return self._utterances.rest()
+        return super().rest()

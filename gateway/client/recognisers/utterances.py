@@ -71,7 +71,7 @@ class _Open:
     def __init__(self, id: str) -> None:
         self.id = id
         # What an earlier run of the recogniser heard of it.
-        self.kept = ""
+        self.before_restart = ""
         # The newest text that is not just a small part of the one before it.
         self.whole = ""
         self.has_shrunk = False
@@ -103,8 +103,8 @@ class Utterances:
         heard = plain(text)
         if not heard:
             return []
-        if not (self._open and self._open.kept) and self.is_repeated(heard, times):
-            # What was shown of it is no part of another text.
+        if not (self._open and self._open.before_restart) and self.is_repeated(heard, times):
+            # What was shown of it is not part of another text.
             if (now := self._open) is not None and _goes_on(now.whole, heard):
                 now.whole = heard
             return []
@@ -115,7 +115,7 @@ class Utterances:
         now.has_shrunk = short and len(words_of(now.whole)) >= GUESS_WORDS
         if not now.has_shrunk:
             now.whole = heard
-        shown = join(now.kept, heard)
+        shown = join(now.before_restart, heard)
         if shown == now.shown or now.voice is False:
             return before
         now.shown = shown
@@ -130,12 +130,12 @@ class Utterances:
         before = self._before(heard) if self._open is not None and self._open.has_shrunk else []
         now = self._now()
         _note(now, self._on_our_clock(times), voice)
-        return [*before, *self._conclude(now, join(now.kept, heard))]
+        return [*before, *self._conclude(now, join(now.before_restart, heard))]
 
     def rest(self) -> list[Said]:
         """Nothing more comes: what was heard is the last word."""
         now = self._open
-        return [] if now is None else self._conclude(now, join(now.kept, now.whole))
+        return [] if now is None else self._conclude(now, join(now.before_restart, now.whole))
 
     def withdrawn(self, done: str = "") -> list[Said]:
         """The recogniser shows nothing of it any more. A guess is given up; more stays, as it may come back.
@@ -143,7 +143,7 @@ class Utterances:
         done: its newest line, which was said. What was shown of it once more is given up, too.
         """
         now = self._open
-        if now is None or now.kept:
+        if now is None or now.before_restart:
             return []
         if len(words_of(now.whole)) >= GUESS_WORDS and not _goes_on(now.whole, done):
             return []
@@ -156,7 +156,7 @@ class Utterances:
         """
         self._begin_ms = self._latest_ms if begin_ms is None else begin_ms
         if (now := self._open) is not None:
-            now.kept, now.whole = join(now.kept, now.whole), ""
+            now.before_restart, now.whole = join(now.before_restart, now.whole), ""
 
     def is_repeated(self, text: str, times: Times) -> bool:
         """Whether this is what was said before of the same audio, and not the same said again."""
@@ -180,12 +180,12 @@ class Utterances:
             return []
         if 2 * known_words(words, whole) >= len(words):
             return []
-        return self._conclude(now, join(now.kept, now.whole))
+        return self._conclude(now, join(now.before_restart, now.whole))
 
     def _conclude(self, now: _Open, text: str) -> list[Said]:
         self._open = None
         said = _Earlier(words_of(text), now.times)
-        repeats = not (self._believes_repeats or now.kept) and self._repeats(said)
+        repeats = not (self._believes_repeats or now.before_restart) and self._repeats(said)
         if repeats and (last := self._earlier[-1]).words == said.words:
             self._earlier[-1] = _Earlier(last.words, Times(last.times.start_ms, now.times.end_ms))
         if not text or now.voice is False or repeats:
@@ -236,6 +236,21 @@ def _goes_on(text: str, more: str) -> bool:
 
 
 def _note(now: _Open, times: Times, voice: object) -> None:
-    now.times = Times(now.times.start_ms if now.kept else times.start_ms, times.end_ms)
+    now.times = Times(now.times.start_ms if now.before_restart else times.start_ms, times.end_ms)
     if isinstance(voice, bool):
         now.voice = now.voice is True or voice
+
+
+class Form:
+    """What the forms of results have in common."""
+
+    def __init__(self, utterances: Utterances) -> None:
+        self._utterances = utterances
+
+    def restarted(self, begin_ms: int | None = None) -> None:
+        """See `Utterances.restarted`."""
+        self._utterances.restarted(begin_ms)
+
+    def rest(self) -> list[Said]:
+        """See `Utterances.rest`."""
+        return self._utterances.rest()

@@ -74,31 +74,17 @@ def test_the_width_of_a_text(text: str, columns: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "columns", "shown"),
+    ("text", "columns", "beginning", "end"),
     [
-        ("fits", 4, "fits"),
-        ("does not fit", 5, "… fit"),
-        ("会議を始めます", 7, "…めます"),
-        ("会議を始めます", 6, "…ます"),
-        ("会議", 1, "…"),
+        ("fits", 4, "fits", "fits"),
+        ("does not fit", 5, "does…", "… fit"),
+        ("会議を始めます", 7, "会議を…", "…めます"),
+        ("会議を始めます", 6, "会議…", "…ます"),
+        ("会議", 1, "…", "…"),
     ],
 )
-def test_the_end_of_a_text_that_is_too_long(text: str, columns: int, shown: str) -> None:
-    assert tail(text, columns) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "columns", "shown"),
-    [
-        ("fits", 4, "fits"),
-        ("does not fit", 5, "does…"),
-        ("会議を始めます", 7, "会議を…"),
-        ("会議を始めます", 6, "会議…"),
-        ("会議", 1, "…"),
-    ],
-)
-def test_the_beginning_of_a_text_that_is_too_long(text: str, columns: int, shown: str) -> None:
-    assert head(text, columns) == shown
+def test_parts_of_a_text_that_is_too_long(text: str, columns: int, beginning: str, end: str) -> None:
+    assert (head(text, columns), tail(text, columns)) == (beginning, end)
 
 
 @pytest.mark.parametrize(
@@ -139,14 +125,6 @@ def test_lines_grow_in_place_and_stay() -> None:
     assert screen.rows() == ["ja       はい", "zh-hant  早安", ""]
     lines.draw(["つぎ", ""])
     assert screen.rows() == ["ja       はい", "zh-hant  早安", "ja       つぎ", "zh-hant  "]
-
-
-def test_a_single_line_moves_no_cursor_up() -> None:
-    screen = Screen()
-    lines = LiveLines(screen, ["de"])
-    lines.draw(["Gut"])
-    lines.finish(["Guten Morgen"])
-    assert screen.rows() == ["de  Guten Morgen", ""]
 
 
 def test_a_living_line_never_wraps() -> None:
@@ -221,7 +199,7 @@ def test_finished_rows_scroll_up_and_unfinished_ones_grow_below() -> None:
 
 
 @pytest.mark.usefixtures("xterm")
-def test_an_unfinished_row_is_one_line_and_a_finished_one_is_whole(size: list[int]) -> None:
+def test_unfinished_row_is_one_line(size: list[int]) -> None:
     size[0] = 20
     screen = Screen()
     area = LiveArea(screen)

@@ -20,7 +20,7 @@ def _ctrl_c() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def test_what_runs_when_ctrl_c_comes_finds_nothing_changed_in_its_middle() -> None:
+def test_ctrl_c_waits_for_running_callbacks() -> None:
     seen: list[bool] = []
 
     async def work() -> None:
@@ -38,7 +38,7 @@ def test_what_runs_when_ctrl_c_comes_finds_nothing_changed_in_its_middle() -> No
     assert seen == [False]
 
 
-def test_a_second_ctrl_c_does_not_wait_for_the_end() -> None:
+def test_second_ctrl_c_does_not_wait() -> None:
     async def work() -> None:
         try:
             os.kill(os.getpid(), signal.SIGINT)

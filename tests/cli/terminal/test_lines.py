@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gateway.cli import translate
-from gateway.protocol.messages import SessionEnd
 from tests.cli.commands import run_against
 from tests.scripted_gateway import Peer, translated
 
@@ -25,8 +24,7 @@ async def test_lines_of_stdin_come_out_in_order(argv: list[str]) -> None:
             left -= len(finals)
             for utterance in reversed(finals):
                 await peer.say(translated(utterance, "ja", utterance.text.upper()))
-        await peer.expect(SessionEnd)
-        await peer.leave(1000)
+        await peer.end()
 
     # An empty line is nothing to translate; the last line has no end; a carriage return is part of none.
     text = "\r\n".join([lines[0], "", *lines[1:]])

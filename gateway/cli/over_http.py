@@ -1,26 +1,35 @@
-"""`gateway admin`: asks a running gateway at its admin address, and prints what it answers.
+"""`gateway engines`, `admin` and `read --transcript`: ask a gateway over HTTP, and print what it answers.
 
-Knows: the addresses of the administration. Must not know: how flags are spelled (`cli.flags`), sessions.
+Knows: what `/readyz`, the administration and transcripts answer.
+Must not know: how flags are spelled (`cli.flags`), sessions, the formats of transcripts (the gateway writes them).
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request
 
 import msgspec
+from msgspec import Struct
 
-from gateway.cli.notes import EXIT_FAILED, note
-from gateway.cli.terminal.drawing import printable
-from gateway.client import GatewayUnreachable
+from gateway.cli.sessions import EXIT_FAILED, MeetingOptions, note
+from gateway.cli.terminal.drawing import escaped, printable
+from gateway.cli.tokens import token_now
+from gateway.client import GatewayUnreachable, TranscriptRefused
 from gateway.client.over_http import fetch, http_address
+from gateway.client.transcript import read_transcript, transcript_url
+from gateway.domain.errors import UnknownMeeting
 from gateway.domain.roles import DEFAULT_TENANT
 
-# Everybody's sessions are read for some of it.
-_ANSWER_S = 60.0
+# Longest wait for an answer.
+_READINESS_S, _TRANSCRIPT_S = 10.0, 30.0
+# Everybody's sessions are read for some answers of the administration.
+_ADMIN_S = 60.0
 
 
 def administer(
@@ -39,7 +48,7 @@ def administer(
         data=None if body is None else msgspec.json.encode(body),
     )
     try:
-        answer = fetch(request, _ANSWER_S)
+        answer = fetch(request, _ADMIN_S)
     except HTTPError as refused:
         with refused:
             note(_detail(refused.read()) or f"It answers with status {refused.code}.")
@@ -125,3 +134,63 @@ _LINES: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "test-webhook": lambda answer: [printable(answer["said"])],
     "log-level": lambda answer: [str(answer["level"])],
 }
+
+
+# ---------------------------------------------------------------- engines
+
+
+class _Engine(Struct):
+    name: str
+    status: str
+    reason: str
+
+
+class _Readiness(Struct):
+    """The fields that are used of the answer."""
+
+    status: str
+    reason: str
+    engines: list[_Engine] = []
+
+
+def print_engines(url: str) -> int:
+    """Print a line for each engine: its name, its status and, if it is not ready, why, with tabs between.
+
+    Returns the exit status, which says whether all are ready. Raises `ClientError`.
+    """
+    answer = _ask_readiness(http_address(url))
+    for engine in answer.engines or [_Engine("default", answer.status, answer.reason)]:
+        print("\t".join(printable(part) for part in (engine.name, engine.status, engine.reason) if part))
+    all_ready = all(engine.status == "ready" for engine in answer.engines)
+    return 0 if answer.status == "ready" and all_ready else EXIT_FAILED
+
+
+def _ask_readiness(address: str) -> _Readiness:
+    try:
+        try:
+            body = fetch(Request(f"{address}/readyz"), _READINESS_S)  # noqa: S310 -- its scheme is http or https
+        except HTTPError as not_ready:
+            with not_ready:
+                body = not_ready.read()
+        return msgspec.json.decode(body, type=_Readiness)
+    except (HTTPException, OSError, msgspec.DecodeError, UnicodeError) as error:
+        raise GatewayUnreachable(f"Nothing usable answers at {address}: {error}.") from None
+
+
+# ---------------------------------------------------------------- transcripts
+
+
+def print_transcript(options: MeetingOptions, langs: Sequence[str], format: str) -> int:
+    """Print the transcript. Returns the exit status. Raises `ClientError`."""
+    url = transcript_url(options.url, options.meeting, format, langs)
+    try:
+        answer = read_transcript(url, token_now(options.token), _TRANSCRIPT_S)
+    except TranscriptRefused as refused:
+        if refused.code != UnknownMeeting.code:
+            raise
+        sentence = f"There is no transcript of {options.meeting}: nothing was said there, or it has expired."
+        raise TranscriptRefused(refused.status, refused.code, sentence) from None
+    lines = answer.decode("utf-8", "replace").removesuffix("\n").split("\n")
+    clean = escaped if format == "json" else printable
+    sys.stdout.write("".join(f"{clean(line.rstrip())}\n" for line in lines))
+    return 0

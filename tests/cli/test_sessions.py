@@ -1,4 +1,4 @@
-"""What `gateway speak` and `gateway read` have in common: coming, leaving, and a meeting of both."""
+"""What commands with sessions have in common: waiting, refusals, notes, and a meeting of several commands."""
 
 from __future__ import annotations
 
@@ -6,29 +6,17 @@ import signal
 
 import pytest
 
-from gateway.protocol.messages import (
-    Error,
-    LanguagesChanged,
-    Ping,
-    SessionStart,
-)
+from gateway.cli import jobs
+from gateway.protocol.messages import Error, LanguagesChanged, Ping, SessionStart, UtteranceFinal
 from tests.cli.commands import on_a_terminal, run, run_against
-from tests.cli.meetings import command, interrupted, silent, started
+from tests.cli.meetings import command, interrupted, started
 from tests.gateways import running
-from tests.scripted_gateway import Peer, scripted_gateway
+from tests.scripted_gateway import Peer, refused, scripted_gateway, translated
 
 # ---------------------------------------------------------------- usage
 
 
-@pytest.mark.parametrize("argv", [["speak"], ["read", "ja"]])
-async def test_no_gateway_is_one_sentence(argv: list[str]) -> None:
-    async with scripted_gateway(silent) as url:
-        pass  # and now nobody listens there
-    ran = await run(*argv, "--meeting", "standup", "--url", url)
-    address = url.replace("http:", "ws:")
-    assert ran == (1, "", f"gateway: No gateway answers at {address}: start one with `gateway serve`.\n")
-
-
+@pytest.mark.parametrize("code", ["unsupported_language", "forbidden"])
 @pytest.mark.parametrize(
     "argv",
     [
@@ -37,19 +25,18 @@ async def test_no_gateway_is_one_sentence(argv: list[str]) -> None:
         ["translate", "hi", "--to", "xx"],
     ],
 )
-async def test_an_unknown_language_is_one_sentence(argv: list[str]) -> None:
+async def test_a_refused_start_is_one_sentence(argv: list[str], code: str) -> None:
     async def script(peer: Peer) -> None:
         await peer.expect(SessionStart)
-        await peer.say(
-            Error("unsupported_language", "The model does not know the language 'xx'; it knows en, ja.")
-        )
-        await peer.connection.wait_closed()
+        await peer.leave(4501, Error(code, "Not 'xx'."))
 
-    ran = await run_against(script, *argv)
-    assert ran == (3, "", "gateway: The model does not know the language 'xx'; it knows en, ja.\n")
+    assert await run_against(script, *argv, GATEWAY_TOKEN="a") == (3, "", "gateway: Not 'xx'.\n")
 
 
-@pytest.mark.parametrize("argv", [["speak"], ["read", "ja"]])
+@pytest.mark.parametrize(
+    "argv",
+    [["speak", "--meeting", "standup"], ["read", "ja", "--meeting", "standup"], ["translate", "hi", "--to", "ja"]],
+)
 async def test_an_engine_that_loads_is_waited_for(argv: list[str]) -> None:
     async def script(peer: Peer) -> None:
         await peer.expect(SessionStart)
@@ -58,7 +45,7 @@ async def test_an_engine_that_loads_is_waited_for(argv: list[str]) -> None:
         await peer.say(Error("invalid_value", "No."))
         await peer.connection.wait_closed()
 
-    ran = await run_against(script, *argv, "--meeting", "standup")
+    ran = await run_against(script, *argv)
     assert ran == (3, "", "gateway: The gateway's engine is not ready yet; waiting for it.\ngateway: No.\n")
 
 
@@ -99,7 +86,7 @@ async def test_a_meeting_between_two_terminals() -> None:
     assert ran.status == 0
 
 
-async def test_a_sentence_in_the_middle_of_which_its_speaker_leaves() -> None:
+async def test_speaker_leaves_in_mid_sentence() -> None:
     async with running() as gateway:
         seat = ("--meeting", "standup", "--url", f"http://127.0.0.1:{gateway.port}")
         argv = ("speak", *seat, "--name", "Ana", "--words-per-minute", "60")
@@ -127,3 +114,47 @@ async def test_a_change_of_the_languages_is_a_sentence() -> None:
         "gateway: From now on this is translated: en into ja, fr; ja into en.",
         "gateway: From now on this is translated: en, ja, each into every other.",
     ]
+
+
+# ---------------------------------------------------------------- an engine that is not ready
+
+
+async def test_an_engine_that_dies_is_waited_for_as_long() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        # More often than a text is sent again for other reasons, and said once for all texts.
+        for _ in range(jobs._ATTEMPTS + 1):
+            one, two = await peer.expect(UtteranceFinal), await peer.expect(UtteranceFinal)
+            await peer.say(refused("engine_unavailable", "Restarting.", one.id, retry_after_ms=1))
+            await peer.say(refused("engine_unavailable", "Restarting.", two.id, retry_after_ms=1))
+        one, two = await peer.take(), await peer.take()
+        await peer.say(translated(one, "ja", one.text), translated(two, "ja", two.text))
+        await peer.end()
+
+    ran = await run_against(script, "translate", "--to", "ja", stdin="a\nb\n")
+    assert ran == (0, "ja\ta\nja\tb\n", "gateway: The gateway's engine is not ready yet; waiting for it.\n")
+
+
+async def test_an_engine_that_stays_dead() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        utterance = await peer.expect(UtteranceFinal)
+        await peer.say(refused("engine_unavailable", "The engine died.", utterance.id, retry_after_ms=1))
+        await peer.end()
+
+    ran = await run_against(script, "translate", "hi", "--to", "ja", "--wait", "0")
+    assert ran == (3, "", "gateway: The engine died.\n")
+
+
+async def test_wait_bounds_the_patience() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.expect(SessionStart)
+        await peer.say(refused("engine_unavailable", "Loading.", retry_after_ms=2_000))
+        await peer.connection.wait_closed()
+
+    async with scripted_gateway(script) as url:
+        ran = await run("translate", "hi", "--to", "ja", "--wait", "0", "--url", url)
+        later = await run("translate", "hi", "--to", "ja", "--wait", "0.5", "--url", url)
+    engine = f"gateway: The engine of the gateway at {url.replace('http:', 'ws:')}"
+    assert ran == (1, "", f"{engine} is still loading (try --wait SECONDS).\n")
+    assert later == (1, "", f"{engine} is not ready after 0.5 s.\n")
