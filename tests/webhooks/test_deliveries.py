@@ -84,7 +84,7 @@ def counted(outcome: str) -> float:
     return float(metrics.WEBHOOK_DELIVERIES.labels("backend", outcome)._value.get())
 
 
-def test_pauses_double_up_to_an_hour_and_are_cut_by_chance() -> None:
+def test_pauses_double_to_an_hour_with_random_cuts() -> None:
     assert [pause_s(tries, 1.0) for tries in (1, 2, 3, 10, 11, 500)] == [5, 10, 20, 2_560, 3_600, 3_600]
     assert [pause_s(tries, 0.0) for tries in (1, 11)] == [2.5, 1_800]
 
@@ -122,7 +122,7 @@ async def test_a_failure_is_tried_again_when_it_is_time(tmp_path: Path, caplog: 
     ]
 
 
-async def test_every_refusal_but_gone_is_tried_again_for_a_day(tmp_path: Path) -> None:
+async def test_refusals_but_gone_are_retried_for_a_day(tmp_path: Path) -> None:
     stage = Stage(tmp_path, 200)
     await stage.outbox.tend(stage.webhook, 0)
     stage.outbox.meeting_started("m")
@@ -140,7 +140,8 @@ async def test_every_refusal_but_gone_is_tried_again_for_a_day(tmp_path: Path) -
     assert counted("given_up") == before + 1
 
 
-async def test_a_webhook_that_asks_for_a_pause_gets_it_within_the_bounds_of_the_plan(tmp_path: Path) -> None:
+async def test_requested_pause_is_kept_within_bounds(tmp_path: Path) -> None:
+    """The bounds are those of the plan."""
     stage = Stage(tmp_path, 200)
     await stage.outbox.tend(stage.webhook, 0)
     stage.outbox.meeting_started("m")
@@ -153,9 +154,7 @@ async def test_a_webhook_that_asks_for_a_pause_gets_it_within_the_bounds_of_the_
     assert (await stage.settled(replace(late, age_s=DAY_S - 3_599), 429)).again_s is None
 
 
-async def test_in_a_pause_that_was_asked_for_other_events_wait_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_other_events_wait_during_a_requested_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage, asked = Stage(tmp_path, 429, 200), []
     monkeypatch.setattr("gateway.webhooks.deliveries._LOOK_S", 0.01)
     real = stage.outbox.tend
@@ -198,9 +197,7 @@ async def test_while_the_store_is_away_it_goes_on_trying(tmp_path: Path, monkeyp
         await until(lambda: stage.other.received)
 
 
-async def test_one_that_cannot_be_sent_is_not_in_the_way_of_others(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_unsendable_event_does_not_block_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage(tmp_path, 200)
     async with stage.running():
         stage.outbox.started["broken"] = 10**30  # no time
@@ -211,7 +208,7 @@ async def test_one_that_cannot_be_sent_is_not_in_the_way_of_others(
     assert len(stage.outbox.webhook("backend").waiting) == 1
 
 
-async def test_with_more_under_way_than_at_once_nothing_more_is_claimed(
+async def test_nothing_is_claimed_while_deliveries_are_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage, asked, answers = Stage(tmp_path, 200), [], asyncio.Event()
@@ -249,7 +246,8 @@ async def test_events_that_were_dropped_are_counted(tmp_path: Path, monkeypatch:
         await until(lambda: metrics.WEBHOOK_WAITING.labels("backend")._value.get() == 1)
 
 
-async def test_a_secret_that_is_replaced_signs_from_then_on_and_none_is_a_failure(tmp_path: Path) -> None:
+async def test_a_replaced_secret_signs_and_none_fails(tmp_path: Path) -> None:
+    """A new secret signs from then on; without a secret, the delivery fails."""
     stage = Stage(tmp_path, 200)
     assert (await stage.deliveries.ping(stage.webhook))[0] == 200
     (tmp_path / "secret").write_text("nothing")
@@ -258,7 +256,7 @@ async def test_a_secret_that_is_replaced_signs_from_then_on_and_none_is_a_failur
     assert len(stage.other.received) == 1
 
 
-async def test_a_test_that_is_taken_lets_one_that_was_gone_have_events_again(tmp_path: Path) -> None:
+async def test_accepted_test_resumes_a_gone_webhook(tmp_path: Path) -> None:
     stage = Stage(tmp_path, 410, 410, 200)
     async with stage.running():
         stage.outbox.meeting_started("m")

@@ -15,7 +15,7 @@ STARTED_MS, ENDED_MS = 1_764_072_000_123, 1_764_075_600_000
 ID = "evt_0123456789abcdef01234567"
 
 
-def test_a_meeting_that_ended_is_told_without_a_word_of_it() -> None:
+def test_ended_meeting_is_told_without_its_words() -> None:
     event = Event(ID, "transcript.ready", "acme/standup", ENDED_MS + 1_500, STARTED_MS, ENDED_MS)
     assert json.loads(body(event)) == {
         "id": ID,
@@ -30,7 +30,8 @@ def test_a_meeting_that_ended_is_told_without_a_word_of_it() -> None:
     }
 
 
-def test_a_meeting_that_goes_on_has_no_end_and_a_test_no_meeting() -> None:
+def test_running_meeting_has_no_end_nor_tests_meetings() -> None:
+    """A test has no meeting."""
     started = json.loads(body(Event(ID, "meeting.started", "standup", STARTED_MS, STARTED_MS)))
     assert started["data"] == {
         "tenant": "default",
@@ -76,7 +77,8 @@ def test_two_secrets_both_sign(tmp_path: Path) -> None:
         " ".join([f"whsec_{'A' * 32}"] * 3),
     ],
 )
-def test_what_is_not_a_secret_is_refused_with_a_way_to_make_one(tmp_path: Path, content: str) -> None:
+def test_invalid_secret_is_refused_with_instructions(tmp_path: Path, content: str) -> None:
+    """It says how to make one."""
     (tmp_path / "secret").write_text(content)
     with pytest.raises(StartupError, match="openssl rand"):
         read_secrets(str(tmp_path / "secret"))

@@ -104,9 +104,7 @@ async def tunnels(port: int) -> AsyncIterator[tuple[str, list[bytes]]]:
         await asyncio.gather(*filter(None, serving))
 
 
-async def test_the_environments_proxy_takes_it_to_the_host_and_does_not_read_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_environment_proxy_tunnels_without_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with unsigned(tmp_path) as port, tunnels(port) as (proxy, asked):
         monkeypatch.setenv("HTTPS_PROXY", proxy)
         status, said, _ = await Sender().post("https://hooks.invalid/s3cret", b"{}", {})
@@ -128,7 +126,7 @@ async def test_what_a_proxy_answers_is_not_the_hosts_answer(monkeypatch: pytest.
         assert (status, said[:29]) == (0, "The proxy cannot be reached: ")
 
 
-async def test_a_network_of_ones_own_may_have_a_proxy_for_http(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_own_network_may_have_an_http_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     with receiver() as other:
         monkeypatch.setenv("HTTP_PROXY", other.url.replace("//", "//ana:s3cret@"))
         assert (await Sender().post("http://hooks.invalid/hook", b"{}", {})).status == 200
@@ -137,7 +135,8 @@ async def test_a_network_of_ones_own_may_have_a_proxy_for_http(monkeypatch: pyte
     assert one.headers["Proxy-Authorization"] == "Basic YW5hOnMzY3JldA=="
 
 
-def test_whom_a_proxy_cannot_reach_or_must_not_is_reached_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_exceptions_are_reached_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These are hosts that a proxy cannot reach or must not be asked for."""
     assert proxy_of("https://hooks.example.com") is None
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
     monkeypatch.setenv("NO_PROXY", "example.com,10.0.0.1:8443")
@@ -180,9 +179,7 @@ async def test_one_that_is_busy_says_for_how_long(status: int) -> None:
         (301, "120", None),
     ],
 )
-async def test_what_it_does_not_say_in_time_is_not_asked_for(
-    status: int, retry_after: str, after_s: float | None
-) -> None:
+async def test_retry_after_must_come_in_time(status: int, retry_after: str, after_s: float | None) -> None:
     with receiver(lambda _: status, retry_after=retry_after) as other:
         assert (await Sender().post(other.url, b"{}", {})).retry_after_s == after_s
 

@@ -86,7 +86,8 @@ def check(other: Receiver) -> None:
     assert {type: len(ids) for type, ids in by_type.items()} == ONCE
 
 
-def test_two_gateways_on_one_store_tell_of_a_meeting_once_though_one_is_killed(config: Path) -> None:
+def test_two_gateways_tell_once_though_one_is_killed(config: Path) -> None:
+    """They share one store."""
     killed, taken = threading.Event(), Counter[str]()
 
     def answer(one: Received) -> int:
@@ -124,7 +125,8 @@ def test_two_gateways_on_one_store_tell_of_a_meeting_once_though_one_is_killed(c
         killed.set()
 
 
-def test_without_a_store_what_waits_and_who_is_there_survive_a_restart(config: Path) -> None:
+def test_waiting_events_and_presence_survive_a_restart(config: Path) -> None:
+    """There is no store: the handover file keeps them."""
     back, taken = threading.Event(), Counter[str]()
 
     def answer(one: Received) -> int:
