@@ -16,7 +16,7 @@ from tests.over_http import NO_TLS
 from tests.processes import gateway_process
 
 
-def test_it_is_at_the_admin_address_and_what_is_done_is_in_the_log(tmp_path: Path) -> None:
+def test_admin_address_serves_and_logs_operations(tmp_path: Path) -> None:
     operator = Operator(tmp_path)
     env = {"GATEWAY__ADMIN_PORT": "0", "GATEWAY__ADMIN_KEYS_FILE": str(operator.path)}
     with gateway_process("--engine", "simulated", "--log-format", "json", env=env) as gateway:

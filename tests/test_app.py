@@ -90,7 +90,7 @@ async def ready(gateway: Running) -> None:
         await asyncio.sleep(0.001)
 
 
-async def test_each_pair_is_translated_by_the_engines_that_have_it() -> None:
+async def test_pairs_are_translated_by_engines_that_have_them() -> None:
     settings = several(lane("japanese", "en-ja"), lane("others", "*-de", "fr-*"))
     async with running(settings) as gateway:
         await ready(gateway)
@@ -119,7 +119,8 @@ async def test_each_pair_is_translated_by_the_engines_that_have_it() -> None:
             assert f'gateway_engine_restarts_total{{engine="{name}",reason="crash"}}' in page
 
 
-async def test_an_engine_that_is_killed_costs_no_final_while_another_has_its_pairs() -> None:
+async def test_killed_engine_costs_no_final_another_can_give() -> None:
+    """Another engine has its pairs."""
     async with running(several(lane("a"), lane("b"))) as gateway:
         await ready(gateway)
         async with joined(gateway, reads=["ja", "de"], speaks="en") as ana:
@@ -157,7 +158,8 @@ async def test_an_engine_that_is_killed_costs_no_final_while_another_has_its_pai
 
 
 @pytest.mark.parametrize("while_said", [False, True])
-async def test_a_text_that_kills_engines_fails_alone_and_one_engine_never_dies(while_said: bool) -> None:
+async def test_text_that_kills_engines_fails_alone(while_said: bool) -> None:
+    """A lone engine stays."""
     script = replace(SCRIPT, max_running=8)
     async with running(several(lane("a", script=script), lane("b", script=script))) as gateway:
         await ready(gateway)
@@ -186,7 +188,7 @@ async def test_a_text_that_kills_engines_fails_alone_and_one_engine_never_dies(w
         assert crashes <= 3
 
 
-async def test_an_engine_is_replaced_by_a_newer_one_without_a_lost_sentence() -> None:
+async def test_engine_replacement_loses_no_sentence() -> None:
     async with running(several(lane("old", "en-ja", "ja-de"))) as gateway:
         await ready(gateway)
         async with joined(gateway, reads=["ja", "de"], speaks="en") as ana:
@@ -206,7 +208,7 @@ async def test_an_engine_is_replaced_by_a_newer_one_without_a_lost_sentence() ->
         assert 'gateway_engine_ready{engine="old"}' not in page
 
 
-async def test_open_sessions_are_told_when_the_languages_change_and_only_then() -> None:
+async def test_open_sessions_hear_only_of_changed_languages() -> None:
     german = lane("german", "en-de")
     async with running(several(lane("old", "en-ja"), german)) as gateway:
         await ready(gateway)
@@ -229,7 +231,7 @@ def _always(wanted: list[LaneSettings], _: object) -> list[LaneSettings]:
     return wanted
 
 
-async def test_an_engine_that_cannot_be_started_takes_no_other_away() -> None:
+async def test_engine_that_cannot_start_removes_no_other() -> None:
     async with running(several(lane("old", "en-ja"))) as gateway:
         await ready(gateway)
         for wanted in ([lane("new", "ko-ja")], [lane("old", "en-de")], []):
@@ -243,7 +245,7 @@ async def test_an_engine_that_cannot_be_started_takes_no_other_away() -> None:
             await gateway.gateway.change_engines(lambda _: [lane("new", "en-ja")])
 
 
-async def test_unfinished_speech_gives_way_where_the_engines_host_is_late() -> None:
+async def test_partials_give_way_to_a_late_engine_host() -> None:
     async with running(Settings()) as gateway:
         whole = gateway.gateway
         before = whole.engine.capacity()

@@ -41,7 +41,8 @@ async def found(about: str, given: Settings, *, workers: int | None = None) -> F
     return finding
 
 
-async def test_where_all_is_well_the_only_warning_is_the_engine_that_translates_nothing() -> None:
+async def test_healthy_setup_only_warns_of_simulated_engine() -> None:
+    """That engine translates nothing."""
     given = settings()
     assert {each.about: each.state for each in await examine(given)} == {
         "port": "ok",
@@ -153,7 +154,7 @@ async def test_workers_need_a_store(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert (await found("store", settings(), workers=2)).state == "problem"
 
 
-async def test_the_bundled_model_is_not_assembled_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_inspecting_does_not_assemble_the_bundled_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "is_ready", lambda: False)
     finding = await found("engine", settings(engine=EngineSettings()))
     assert finding.state == "ok"
@@ -185,7 +186,7 @@ async def test_a_remote_server_that_does_not_answer() -> None:
     assert "takes no requests" in said
 
 
-async def test_the_file_of_a_remote_servers_key_is_not_there() -> None:
+async def test_missing_remote_key_file_is_a_problem() -> None:
     remote = EngineSettings(kind="remote", url=f"http://127.0.0.1:{free_port()}", api_key_file="/nowhere")
     state, _, said = await found("engine", settings(engine=remote))
     assert (state, "api_key_file" in said) == ("problem", True)

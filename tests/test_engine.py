@@ -29,7 +29,7 @@ def ready(name: str) -> float | None:
     return REGISTRY.get_sample_value("gateway_engine_ready", {"engine": name})
 
 
-def test_the_engine_gets_its_section_and_what_it_needs_of_the_top_level() -> None:
+def test_engine_gets_its_section_and_needed_top_level() -> None:
     settings = Settings(delta_interval_s=0.5, engine=EngineSettings(model="m", max_num_seqs=7))
     options = engine_options(settings)
     assert (options.model, options.max_num_seqs, options.delta_interval_s) == ("m", 7, 0.5)
@@ -51,7 +51,7 @@ async def test_a_pool_has_a_lane_for_each_engine() -> None:
     await pool.stop()
 
 
-async def test_the_metrics_tell_of_each_engine_while_it_is_there() -> None:
+async def test_metrics_cover_each_engine_while_present() -> None:
     pool = engine_pool(Settings(engines=(simulated("metrics-a", "en-ja"), simulated("metrics-b", "*-de"))))
     shown = show_engines(pool)
     assert (ready("metrics-a"), ready("metrics-b")) == (0, 0)
@@ -80,7 +80,7 @@ def test_which_engines_come_and_go() -> None:
         lane_changes((a,), (simulated("a", "en-de"),))
 
 
-def test_a_kept_engine_is_used_only_for_the_same_settings_model_and_environment(
+def test_kept_engine_needs_same_settings_model_and_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights = tmp_path / "model.safetensors"
@@ -110,7 +110,7 @@ def test_a_kept_engine_is_used_only_for_the_same_settings_model_and_environment(
         (Settings(engines=(LaneSettings(name="a", model="acme/other"), LaneSettings(name="b"))), True),
     ],
 )
-def test_the_bundled_model_is_made_ready_only_where_an_engine_has_it(
+def test_bundled_model_is_prepared_only_where_used(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, ready: bool
 ) -> None:
     said: list[str] = []
@@ -119,7 +119,7 @@ def test_the_bundled_model_is_made_ready_only_where_an_engine_has_it(
     assert said == ["assembling"] * ready
 
 
-def test_the_bundled_models_folder_is_what_the_engine_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_is_given_the_bundled_models_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.engine.model_folder", lambda: Path("/assembled"))
     assert engine_options(Settings()).model == "/assembled"
     assert engine_options(Settings(engine=EngineSettings(model="/other"))).model == "/other"

@@ -20,7 +20,7 @@ b_seconds_count{lang="a } b"} 3.0
 TWO = ONE.replace(b"1.0", b"7.0") + b'# HELP c Only here.\n# TYPE c gauge\nc{x=""} 1e+16\n'
 
 
-def test_every_sample_says_whose_it_is_and_every_metric_is_described_once() -> None:
+def test_samples_name_owners_and_metrics_are_described_once() -> None:
     page = merged([("1", ONE), ("2", TWO)], label="worker").decode()
     assert page.splitlines() == [
         "# HELP a_total Things.",
@@ -40,7 +40,7 @@ def test_every_sample_says_whose_it_is_and_every_metric_is_described_once() -> N
     assert len([*text_string_to_metric_families(page)]) == 3
 
 
-def test_pages_of_nobody_stay_as_they_are_and_only_what_is_wanted_is_taken() -> None:
+def test_ownerless_pages_stay_and_unwanted_metrics_go() -> None:
     page = merged(
         [("", ONE), ("2", TWO)], label="worker", wanted=lambda whose, name: (whose == "") is name.startswith("a")
     )
@@ -74,7 +74,7 @@ def page_with_an_example(label: str) -> bytes:
     return page
 
 
-def test_examples_come_in_open_metrics_only_also_from_several_workers() -> None:
+def test_examples_of_workers_appear_only_in_open_metrics() -> None:
     pages = [("1", page_with_an_example("ab} ")), ("2", page_with_an_example("cd"))]
     page = merged([(whose, from_open_metrics(page)) for whose, page in pages], label="worker")
     assert b'b_seconds_bucket{worker="1",lang="a } b",le="1.0"} 1.0 # {' in page
@@ -87,6 +87,6 @@ def test_examples_come_in_open_metrics_only_also_from_several_workers() -> None:
     assert [(example.labels["trace_id"], example.value) for example in examples] == [("ab} ", 0.5), ("cd", 0.5)]
 
 
-def test_a_page_in_open_metrics_becomes_one_of_ours_and_back() -> None:
+def test_open_metrics_page_becomes_ours_and_back() -> None:
     page = page_with_an_example("ab")
     assert as_open_metrics(from_open_metrics(page)) == page

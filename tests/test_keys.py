@@ -16,7 +16,7 @@ def test_on_loopback_nobody_needs_a_token() -> None:
     assert keys_of(Settings(host="localhost")) is None
 
 
-def test_others_are_let_in_without_one_only_if_that_is_said() -> None:
+def test_strangers_enter_without_keys_only_if_configured() -> None:
     with pytest.raises(StartupError, match="serve everybody with --insecure-open"):
         keys_of(Settings(host="0.0.0.0"))
     assert keys_of(Settings(host="0.0.0.0", auth=AuthSettings(insecure_open=True))) is None

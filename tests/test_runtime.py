@@ -34,13 +34,15 @@ def test_no_thread_keeps_the_event_loop_waiting_for_long() -> None:
     assert sys.getswitchinterval() == pytest.approx(0.001)
 
 
-def test_a_pass_of_the_middle_generation_looks_at_no_more_than_it_can_in_a_moment() -> None:
+def test_middle_generation_pass_takes_a_moment() -> None:
+    """It looks at no more than it can in a moment."""
     settle_interpreter()
     first, second, _ = gc.get_threshold()
     assert first * second <= 50_000
 
 
-def test_the_log_has_one_line_for_each_event_of_the_level_and_above() -> None:
+def test_log_has_one_line_per_visible_event() -> None:
+    """Events of the level and above are visible."""
     terminal = io.StringIO()
     log_to(terminal, LogStyle("INFO"))
     log_to(terminal, LogStyle("INFO"))
@@ -51,7 +53,7 @@ def test_the_log_has_one_line_for_each_event_of_the_level_and_above() -> None:
     ]
 
 
-def test_a_program_gets_an_object_a_line_and_people_nothing_else() -> None:
+def test_programs_get_json_lines_and_people_nothing_else() -> None:
     terminal = io.StringIO()
     said = log_to(terminal, LogStyle("INFO", "json"), who="worker 2")
     assert log_style() == (logging.INFO, "json")
@@ -87,14 +89,14 @@ def test_a_program_gets_an_object_a_line_and_people_nothing_else() -> None:
         "Unsupported upgrade request.",
     ],
 )
-def test_what_anybody_could_fill_the_log_with_is_not_in_it(line: str) -> None:
+def test_lines_that_anyone_could_provoke_are_unlogged(line: str) -> None:
     terminal = io.StringIO()
     log_to(terminal, LogStyle("INFO"))
     logging.getLogger("uvicorn.error").warning(line)
     assert terminal.getvalue() == ""
 
 
-def test_a_process_opens_as_many_files_as_the_system_allows() -> None:
+def test_process_opens_as_many_files_as_allowed() -> None:
     script = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 128));"
         "from gateway.runtime import raise_file_limit;"
@@ -104,7 +106,7 @@ def test_a_process_opens_as_many_files_as_the_system_allows() -> None:
     assert said.stdout.split() == ["128", "128", "128"]
 
 
-def test_of_the_server_there_is_what_went_wrong_but_not_each_refused_handshake() -> None:
+def test_server_logs_failures_but_not_refused_handshakes() -> None:
     terminal, server = io.StringIO(), logging.getLogger("uvicorn.error")
     server.setLevel("INFO")
     log_to(terminal, LogStyle("INFO"))
@@ -127,7 +129,7 @@ def test_the_mean_lies_between_none_and_the_greatest(late_s: list[float]) -> Non
         assert 0 <= lag.mean_s <= max(late_s) * (1 + 1e-9)
 
 
-def test_it_is_what_it_was_all_along_and_forgets_what_is_over() -> None:
+def test_lag_is_averaged_and_forgets_the_past() -> None:
     told: list[float] = []
     lag = EventLoopLag(told.append)
     for _ in range(100):
@@ -139,7 +141,8 @@ def test_it_is_what_it_was_all_along_and_forgets_what_is_over() -> None:
     assert told == [0.02] * 100 + [0.0] * 100
 
 
-def test_one_second_of_standstill_weighs_a_second_not_one_look_of_many() -> None:
+def test_a_standstill_weighs_by_its_duration() -> None:
+    """One second of it weighs a second, not one look of many."""
     lag = EventLoopLag()
     for _ in range(20):
         lag.late(0.0)
@@ -147,7 +150,7 @@ def test_one_second_of_standstill_weighs_a_second_not_one_look_of_many() -> None
     assert lag.mean_s > 0.5
 
 
-async def test_a_loop_that_is_kept_from_its_work_is_late() -> None:
+async def test_a_blocked_loop_is_late() -> None:
     lag = EventLoopLag()
     with lag:
         await asyncio.sleep(0)
@@ -188,7 +191,7 @@ async def test_it_looks_no_more_once_it_is_left() -> None:
     ("given", "is_terminal", "format"),
     [("auto", True, "text"), ("auto", False, "json"), ("text", False, "text"), ("json", True, "json")],
 )
-def test_the_log_is_for_people_on_a_terminal_and_else_for_programs(
+def test_log_suits_people_on_terminals_else_programs(
     given: Literal["auto", "text", "json"], is_terminal: bool, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = io.StringIO()

@@ -72,7 +72,7 @@ def test_a_gateway_on_loopback_says_nothing_of_others() -> None:
     assert "Warning" not in gateway.said
 
 
-def test_a_gateway_that_others_reach_does_not_start_without_keys() -> None:
+def test_reachable_gateway_does_not_start_without_keys() -> None:
     with gateway_process("--engine", "simulated", "--host", "0.0.0.0") as gateway:
         assert gateway.process.wait(400) == 1
         gateway.end()
@@ -109,7 +109,7 @@ def test_a_gateway_with_a_certificate_is_reached_over_tls(tmp_path: Path) -> Non
     assert re.search("Traceback|ERROR|WARNING", gateway.said) is None, gateway.said
 
 
-def test_a_gateway_whose_certificate_cannot_be_used_does_not_start(tmp_path: Path) -> None:
+def test_gateway_with_an_unusable_certificate_does_not_start(tmp_path: Path) -> None:
     pair = certificate(tmp_path)
     other = certificate(tmp_path, "other")
     tls = ("--tls-cert", str(pair.cert), "--tls-key", str(other.key))

@@ -27,7 +27,7 @@ def test_whoever_has_it_can_be_found(tmp_path: Path) -> None:
         pass
 
 
-def test_whether_it_could_be_had_is_found_without_making_anything(tmp_path: Path) -> None:
+def test_availability_is_checked_without_making_anything(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "state"
     state_folder.check(folder)
     assert not any(tmp_path.iterdir())
@@ -69,6 +69,6 @@ def test_where_it_is_unless_another_is_given(monkeypatch: pytest.MonkeyPatch) ->
     assert state_folder.default_folder() == Path("/var/lib/state/translation-gateway")
 
 
-def test_one_that_does_not_reload_is_not_sent_a_signal_for_it(tmp_path: Path) -> None:
+def test_a_process_that_cannot_reload_gets_no_signal(tmp_path: Path) -> None:
     with state_folder.held(tmp_path, reloads=False):
         assert state_folder.holder(tmp_path) is None

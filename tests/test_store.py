@@ -66,7 +66,7 @@ async def test_several_stores_share_the_meetings() -> None:
     await store.close()
 
 
-async def test_stores_that_do_not_belong_together_are_let_go_of() -> None:
+async def test_stores_that_do_not_belong_together_are_closed() -> None:
     before, url = shared_server().connections(), shared_server().url
     store = Store(Settings(store=StoreSettings(url=f"{url} {url}", prefix=f"{secrets.token_hex(4)}:")), nothing)
     with pytest.raises(StartupError, match="named twice"):
@@ -74,7 +74,7 @@ async def test_stores_that_do_not_belong_together_are_let_go_of() -> None:
     await until(lambda: shared_server().connections() <= before)
 
 
-async def test_a_store_that_cannot_be_reached_is_told_at_the_start() -> None:
+async def test_unreachable_store_is_reported_at_the_start() -> None:
     store = Store(Settings(store=StoreSettings(url="unix:///nowhere/redis.sock")), nothing)
     with pytest.raises(StartupError, match="cannot be reached"):
         await store.open()
