@@ -30,9 +30,7 @@ def run(steps: list[Step]) -> None:
     install.install("cpu", "asked for", steps, None)
 
 
-def test_what_can_be_done_without_is_left_out_with_a_sentence(
-    done: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_optional_step_is_left_out_with_a_sentence(done: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     steps = [step("base", done, fails=True, without="The small model translates."), step("gateway", done)]
     run(steps)
     assert done == ["base", "gateway"]
@@ -47,7 +45,7 @@ def test_what_is_needed_ends_the_installation(done: list[str]) -> None:
     assert done == ["tools"]
 
 
-def test_the_base_is_a_step_that_can_be_left_out() -> None:
+def test_only_the_base_can_be_left_out() -> None:
     by_name = {each.name: each for each in install.list_steps("cpu", dev=True, project=True, base=True)}
     assert [name for name, each in by_name.items() if each.without] == ["base"]
     assert "Gemma Terms of Use" in by_name["base"].title

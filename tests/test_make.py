@@ -31,7 +31,8 @@ def test_the_demo_has_the_model_that_is_named() -> None:
         ("check", False),
     ],
 )
-def test_the_installer_says_what_is_next_only_where_nothing_follows(goals: str, hints: bool) -> None:
+def test_installer_hints_only_where_nothing_follows(goals: str, hints: bool) -> None:
+    """The hint says what is next."""
     plan = subprocess.run(["make", "-n", *goals.split()], capture_output=True, text=True, cwd=ROOT, check=True)
     (command,) = set(re.findall(r"^scripts/install\.sh.*$", plan.stdout, re.MULTILINE))
     assert ("--next" in command.split()) is hints

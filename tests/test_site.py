@@ -48,7 +48,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+def test_links_lead_somewhere_and_nothing_loads_from_elsewhere(site: Path) -> None:
     pages = {file: Page(file) for file in site.rglob("*.html") if "_downloads" not in file.parts}
     assert len(pages) > 50
     for file, page in pages.items():
@@ -67,7 +67,7 @@ def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: P
         )
 
 
-def test_the_site_begins_with_the_readme_and_has_its_chapters(site: Path) -> None:
+def test_site_begins_with_readme_and_has_all_chapters(site: Path) -> None:
     index = (site / "index.html").read_text()
     chapters = re.findall(r'<p class="caption"[^>]*><span class="caption-text">([^<]+)', index)
     readme = (ROOT / "README.md").read_text().partition("\n## Read on\n")[2].partition("\n## ")[0]

@@ -78,9 +78,7 @@ async def test_an_operator_sees_meetings_live_erases_disconnects_and_ends(
         assert await page.evaluate("sessionStorage.length + localStorage.length") == 0
 
 
-async def test_an_operator_sees_live_what_waits_for_webhooks_and_which_wants_nothing_more(
-    tmp_path: Path, open_page: OpenPage
-) -> None:
+async def test_operator_sees_waiting_and_gone_webhooks_live(tmp_path: Path, open_page: OpenPage) -> None:
     operator, statuses = Operator(tmp_path), [503]
     (tmp_path / "secret").write_text(f"whsec_{'A' * 32}")
     with receiver(lambda _: statuses[-1]) as other:

@@ -68,7 +68,8 @@ async def test_only_a_part_is_looked_at(tmp_path: Path, open_page: OpenPage) -> 
     assert {each.rule for each in found.serious} == {"color-contrast"}
 
 
-async def test_what_is_right_is_left_alone_and_the_policy_in_force(tmp_path: Path, open_page: OpenPage) -> None:
+async def test_scan_leaves_page_and_policy_unchanged(tmp_path: Path, open_page: OpenPage) -> None:
+    """A correct page has no findings."""
     async with served(tmp_path, GOOD) as url, open_page(url) as watch:
         watch.allow("requires 'TrustedHTML'")
         found = await scan(watch.page)

@@ -78,7 +78,7 @@ async def background(page: Page, selector: str) -> str:
     return str(await page.locator(selector).first.evaluate("(part) => getComputedStyle(part).backgroundColor"))
 
 
-async def test_what_somebody_says_is_seen_and_stays_until_the_next(
+async def test_spoken_text_stays_until_the_next(
     gateway: GatewayProcess, open_page: OpenPage, meeting: str, artifacts: Path
 ) -> None:
     async with open_page(address(gateway, meeting=meeting, lang="ja", lines="1")) as watch:
@@ -105,7 +105,7 @@ async def test_what_somebody_says_is_seen_and_stays_until_the_next(
         assert [(start["reads"], start["stability"]) for start in starts] == [(["ja"], "stable")]
 
 
-async def test_left_is_left_whichever_way_the_browsers_language_is_written(
+async def test_left_aligns_left_in_any_browser_language(
     gateway: GatewayProcess, open_page: OpenPage, meeting: str
 ) -> None:
     query = address(gateway, meeting=meeting, lang="ja", lines="1", align="left")
@@ -159,9 +159,10 @@ async def test_a_rooms_screen_is_full_of_large_type(
             assert (found.serious, found.moderate) == ([], [])
 
 
-async def test_markup_is_text_and_of_a_long_caption_the_end_is_seen(
+async def test_markup_is_text_and_long_captions_end_visibly(
     gateway: GatewayProcess, open_page: OpenPage, meeting: str
 ) -> None:
+    """The end of a long caption is seen, not its beginning."""
     async with (
         open_page(address(gateway, meeting=meeting, lang="en", names="0", size="8rem")) as watch,
         speaker(gateway, meeting) as ana,
@@ -181,9 +182,8 @@ async def test_markup_is_text_and_of_a_long_caption_the_end_is_seen(
         assert below == pytest.approx(0, abs=1)
 
 
-async def test_two_languages_have_a_block_each_and_originals_are_shown_if_asked_for(
-    gateway: GatewayProcess, open_page: OpenPage, meeting: str
-) -> None:
+async def test_two_languages_get_a_block_each(gateway: GatewayProcess, open_page: OpenPage, meeting: str) -> None:
+    """Originals are shown where they are asked for."""
     query = {
         "meeting": meeting,
         "lang": "ja,de-AT",
@@ -246,7 +246,7 @@ async def test_wrong_parameters_are_named(gateway: GatewayProcess, open_page: Op
         await expect(message).to_contain_text("„lines“ muss eine Zahl von 1 bis 6 sein.")
 
 
-async def test_a_language_that_the_gateway_does_not_know_is_said(
+async def test_an_unknown_language_is_announced(
     gateway: GatewayProcess, open_page: OpenPage, meeting: str
 ) -> None:
     async with open_page(address(gateway, meeting=meeting, lang="tlh")) as watch:
@@ -299,7 +299,7 @@ async def test_who_closes_it_reads_no_longer(gateway: GatewayProcess, open_page:
             assert (await ana.hear("participant.left"))["participant"] == again["participant"]
 
 
-async def test_a_screen_that_was_refused_tries_again_until_there_is_room(
+async def test_a_refused_screen_retries_until_there_is_room(
     start_gateway: StartGateway, open_page: OpenPage, meeting: str
 ) -> None:
     gateway = start_gateway("max_sessions = 2\n" + SCRIPT).ready()
@@ -423,7 +423,7 @@ async def test_who_speaks_is_told_from_the_first_words_on(
         await expect(captions(watch.page)).to_have_count(0)
 
 
-async def test_on_a_phone_no_text_lies_below_the_button_that_fills_the_screen(
+async def test_phone_text_stays_above_the_fullscreen_button(
     gateway: GatewayProcess, open_page: OpenPage, meeting: str
 ) -> None:
     query = urlencode({"view": "reading", "meeting": meeting, "lang": "ja,de"})

@@ -152,7 +152,8 @@ def one_utterance(frames: list[Frame]) -> bool:
 # -------------------------------------------------------------------- typing
 
 
-async def test_typing_is_streamed_at_word_ends_and_pauses_and_enter_sends_it(open_composer: OpenComposer) -> None:
+async def test_typing_streams_at_word_ends_and_enter_sends(open_composer: OpenComposer) -> None:
+    """A pause in the typing streams it, too."""
     async with open_composer() as composer:
         # Not key by key: on a busy machine the time between two keys may be a pause.
         await composer.text.fill("Let's ")
@@ -213,7 +214,7 @@ async def test_another_text_in_its_place_is_another_utterance(open_composer: Ope
         assert second["id"] == third["id"]
 
 
-async def test_what_an_input_method_composes_is_not_sent_before_it_stands(open_composer: OpenComposer) -> None:
+async def test_input_method_text_waits_until_composed(open_composer: OpenComposer) -> None:
     async with open_composer(reads=("en",)) as composer:
         await composer.page.get_by_test_id("spoken-lang").select_option("ja")
         await composer.text.focus()
@@ -234,7 +235,7 @@ async def test_what_an_input_method_composes_is_not_sent_before_it_stands(open_c
         await composer.sent("会議")
 
 
-async def test_the_enter_that_ends_a_composition_in_safari_sends_nothing(open_composer: OpenComposer) -> None:
+async def test_enter_ending_a_safari_composition_sends_nothing(open_composer: OpenComposer) -> None:
     async with open_composer() as composer:
         await composer.text.fill("会議")
         # Behind `compositionend`, so that nothing is composed any more.
@@ -249,7 +250,7 @@ async def test_the_enter_that_ends_a_composition_in_safari_sends_nothing(open_co
         await composer.sent("会議")
 
 
-async def test_a_text_that_is_too_long_stays_and_cannot_be_sent(open_composer: OpenComposer) -> None:
+async def test_too_long_text_stays_and_cannot_be_sent(open_composer: OpenComposer) -> None:
     async with open_composer() as composer:
         send, count = composer.page.get_by_test_id("send"), composer.page.get_by_test_id("count")
         await composer.page.evaluate("composer.limits = { ...client.limits, text_chars: 20 }")
@@ -310,7 +311,7 @@ async def test_the_spoken_language_is_remembered_and_told(open_composer: OpenCom
         assert await composer.page.evaluate("localStorage.getItem('speaks')") == "de"
 
 
-async def test_sentences_are_said_word_by_word_and_several_at_once(open_composer: OpenComposer) -> None:
+async def test_sentences_are_said_word_by_word_in_parallel(open_composer: OpenComposer) -> None:
     async with open_composer() as composer:
         await expect(composer.page.get_by_test_id("demo-model")).to_be_visible()
         await composer.text.fill("Meanwhile")
@@ -396,9 +397,8 @@ async def test_what_is_spoken_or_played_ends_with_the_session(open_composer: Ope
 
 
 @pytest.mark.parametrize("phone", [True, False])
-async def test_sentences_leave_room_for_the_transcript_while_a_phone_is_typed_on(
-    open_composer: OpenComposer, phone: bool
-) -> None:
+async def test_sentences_make_room_while_typing_on_a_phone(open_composer: OpenComposer, phone: bool) -> None:
+    """The room goes to the transcript."""
     options: dict[str, Any] = {"viewport": {"width": 360, "height": 640}} if phone else {}
     async with open_composer(has_touch=phone, is_mobile=phone, **options) as composer:
         sentences, label = (composer.page.get_by_test_id(name) for name in ("sentences", "try"))
@@ -415,9 +415,10 @@ async def test_sentences_leave_room_for_the_transcript_while_a_phone_is_typed_on
         await expect(sentences).to_be_visible()
 
 
-async def test_a_narrow_window_without_a_keyboard_of_its_own_hides_sentences_behind_a_text_alone(
+async def test_narrow_window_hides_sentences_behind_text_only(
     open_composer: OpenComposer,
 ) -> None:
+    """The window has no keyboard of its own, so the focus alone hides nothing."""
     async with open_composer(viewport={"width": 600, "height": 640}) as composer:
         sentences = composer.page.get_by_test_id("sentences")
         await composer.text.focus()
@@ -502,7 +503,8 @@ async def test_after_a_stop_the_last_words_still_come(open_composer: OpenCompose
         await composer.sent("the last words", "here again")
 
 
-async def test_what_was_shown_is_said_where_no_last_words_come(open_composer: OpenComposer) -> None:
+async def test_shown_text_is_said_without_last_words(open_composer: OpenComposer) -> None:
+    """Where the recogniser gives no last words in time, the text that was shown is final."""
     async with open_composer() as composer:
         await stop_the_clock(composer.page)
         await composer.microphone.click()
@@ -598,7 +600,7 @@ async def test_another_language_is_listened_for_at_once(open_composer: OpenCompo
         assert [f["lang"] for f in composer.frames() if f["type"] == "utterance.final"] == ["en", "ja"]
 
 
-async def test_a_recogniser_that_ends_at_once_is_started_less_and_less_eagerly(
+async def test_recogniser_that_ends_at_once_restarts_less_eagerly(
     open_composer: OpenComposer,
 ) -> None:
     failing = _RECOGNISER + "SpeechRecognition.prototype.start = function () { this.end(); };"
@@ -630,7 +632,7 @@ async def test_what_ends_it_is_said_in_words(open_composer: OpenComposer, error:
         await expect(composer.microphone).to_have_attribute("aria-pressed", "false")
 
 
-async def test_a_browser_without_a_recogniser_says_which_ones_have_it(open_composer: OpenComposer) -> None:
+async def test_unsupported_browser_says_which_have_a_recogniser(open_composer: OpenComposer) -> None:
     async with open_composer(_NO_RECOGNISER) as composer:
         await composer.microphone.click()
         await expect(composer.note).to_contain_text("This browser has no speech recognition")

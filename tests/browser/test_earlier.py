@@ -163,7 +163,7 @@ async def test_where_nothing_was_said_before_nothing_is_offered(
         await expect(watch.page.get_by_role("button", name="Earlier")).to_be_hidden()
 
 
-async def test_an_hour_of_six_is_laid_out_only_where_it_is_seen(open_reader: OpenReader) -> None:
+async def test_a_long_transcript_is_laid_out_where_seen(open_reader: OpenReader) -> None:
     """1,000 utterances in six languages: what one step of scrolling costs does not grow with them."""
     six = ("ja", "de", "ar", "fr", "es", "ko")
     async with open_reader(*six, viewport={"width": 1360, "height": 800}) as reader:

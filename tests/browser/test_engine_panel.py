@@ -163,9 +163,8 @@ def failed(utterance: str, lang: str) -> dict[str, Any]:
     return {"type": "translation.failed", **said, "code": "engine_failed", "message": "No.", "offset": 8}
 
 
-async def test_an_utterance_is_spoken_accepted_begins_and_ends_at_the_gateways_own_times(
-    gateway: GatewayProcess, blank: OpenPanel
-) -> None:
+async def test_utterance_times_are_the_gateways_own(gateway: GatewayProcess, blank: OpenPanel) -> None:
+    """These are when it was spoken, when it was accepted, and when its translation begins and ends."""
     script: Script = [
         (caption("1", 1), 1000),
         (delta("1", "ja", 1), 1500),
@@ -238,7 +237,7 @@ async def test_however_utterances_interleave_they_are_tracked_alike(
             assert {**together, "seen": []} == {**one_by_one, "seen": []}, seed
 
 
-async def test_what_was_said_before_is_not_tracked_and_a_reconnect_adds_none(
+async def test_reconnecting_neither_tracks_nor_adds_earlier_utterances(
     gateway: GatewayProcess, blank: OpenPanel
 ) -> None:
     history: Script = [
@@ -272,9 +271,8 @@ async def test_what_was_said_before_is_not_tracked_and_a_reconnect_adds_none(
         assert anew["seen"] == []
 
 
-async def test_what_is_given_up_flies_no_more_and_what_nobody_waits_for_has_landed(
-    gateway: GatewayProcess, blank: OpenPanel
-) -> None:
+async def test_abandoned_flights_end_and_unawaited_ones_land(gateway: GatewayProcess, blank: OpenPanel) -> None:
+    """What is given up flies no longer, and what is not waited for has landed."""
     spoken: Script = [(started("ana"), 0), (caption("1", 1), 1000)]
     async with blank(gateway) as page:
         for end in (
@@ -292,7 +290,7 @@ async def test_what_is_given_up_flies_no_more_and_what_nobody_waits_for_has_land
         assert len(many["seen"]) == 600
 
 
-async def test_what_is_silent_for_long_is_waited_for_no_more(gateway: GatewayProcess, blank: OpenPanel) -> None:
+async def test_long_silent_utterances_are_no_longer_awaited(gateway: GatewayProcess, blank: OpenPanel) -> None:
     spoken: Script = [(caption("1", 1), 1000)]
     accepted: Script = [*spoken, (caption("1", 9, final=True), 2000), (translated("1", "ja", 100, 900), 2900)]
     async with blank(gateway) as page:
@@ -440,7 +438,7 @@ async def test_numbers_are_those_of_the_utterances_that_were_translated(
         await expect(page.get_by_test_id("in-flight")).to_have_text("0")
 
 
-async def test_simulated_speakers_are_sessions_of_their_own_and_leave_when_told_to(
+async def test_simulated_speakers_are_own_sessions_and_leave(
     gateway: GatewayProcess, open_panel: OpenPanel
 ) -> None:
     async with open_panel(gateway) as page:
@@ -554,9 +552,7 @@ _MANY = """(count) => {
 
 
 @pytest.mark.parametrize("motion", ["reduce", "no-preference"])
-async def test_the_timeline_is_as_high_as_it_has_to_be(
-    gateway: GatewayProcess, open_panel: OpenPanel, motion: str
-) -> None:
+async def test_timeline_is_as_high_as_needed(gateway: GatewayProcess, open_panel: OpenPanel, motion: str) -> None:
     options = {"viewport": {"width": 400, "height": 900}, "reduced_motion": motion}
     async with open_panel(gateway, paused=True, **options) as page:
         canvas = page.get_by_test_id("timeline")
@@ -575,7 +571,7 @@ async def test_the_timeline_is_as_high_as_it_has_to_be(
 
 
 @pytest.mark.parametrize("width", [320, 1200])
-async def test_the_timeline_draws_hundreds_of_utterances_in_the_colours_of_the_page(
+async def test_timeline_draws_hundreds_of_utterances_in_page_colours(
     gateway: GatewayProcess, open_panel: OpenPanel, width: int
 ) -> None:
     viewport = {"width": width, "height": 900}

@@ -26,9 +26,10 @@ KEPT = """async () => {
 }"""
 
 
-async def test_without_a_gateway_the_page_says_so_and_opens_once_it_is_there(
+async def test_page_without_gateway_explains_and_opens_later(
     start_gateway: StartGateway, open_page: OpenPage, artifacts: Path
 ) -> None:
+    """It opens once the gateway is there."""
     gateway = start_gateway().ready()
     async with open_page(gateway.url, **INSTALLED | {"locale": "de-DE"}) as watch:
         page = watch.page

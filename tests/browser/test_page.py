@@ -140,7 +140,7 @@ async def test_a_typed_sentence_is_translated_into_the_chosen_languages(
 # -------------------------------------------------------------------- waiting for the engine
 
 
-async def test_the_page_says_that_the_engine_loads_and_opens_by_itself(
+async def test_page_announces_engine_loading_and_opens_by_itself(
     start_gateway: StartGateway, open_page: OpenPage, artifacts: Path
 ) -> None:
     gateway = start_gateway('[engine]\nkind = "simulated"\n[engine.script]\nload_s = 3_600')
@@ -360,7 +360,7 @@ async def test_what_cannot_be_sent_is_said_in_an_alert(start_gateway: StartGatew
 
 
 @pytest.mark.parametrize("device", ["desktop", "phone"])
-async def test_a_text_that_is_too_long_stays_in_the_field(
+async def test_too_long_text_stays_in_the_field(
     gateway: GatewayProcess, open_page: OpenPage, artifacts: Path, device: str
 ) -> None:
     async with open_page(gateway.url, **{"desktop": DESKTOP, "phone": PHONE}[device]) as watch:
@@ -393,7 +393,7 @@ async def test_a_text_that_is_too_long_stays_in_the_field(
         assert await overflow_px(page) == 0
 
 
-async def test_the_bundled_model_is_said_to_know_sentences_like_these(
+async def test_bundled_model_is_said_to_know_sample_sentences(
     gateway: GatewayProcess, open_page: OpenPage
 ) -> None:
     async with open_page(gateway.url, **PHONE) as watch:
@@ -462,7 +462,7 @@ async def test_typing_shows_a_translation_before_enter(gateway: GatewayProcess, 
         assert revisions == list(range(1, final["rev"]))
 
 
-async def test_another_stability_applies_to_what_is_being_said_and_is_remembered(
+async def test_changed_stability_applies_at_once_and_is_remembered(
     gateway: GatewayProcess, open_page: OpenPage
 ) -> None:
     async with open_page(gateway.url) as watch:
@@ -586,9 +586,7 @@ async def test_the_engine_is_seen_at_work_under_load(
         await expect(page.get_by_test_id("alert")).to_be_hidden()
 
 
-async def test_a_script_in_the_markup_is_blocked_and_fails_the_test(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_blocked_markup_script_fails_the_test(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async def visit(body: str) -> Watch:
         async with open_page(f"{gateway.url}/healthz") as watch:
             watch.allow("favicon.ico")
@@ -650,9 +648,8 @@ async def test_a_reader_sees_from_which_languages_one_is_translated(
         )
 
 
-async def test_nothing_is_said_of_it_where_all_are_translated_into_all(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_full_language_coverage_is_not_mentioned(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    """Where all languages are translated into all, the page says nothing about it."""
     async with open_page(gateway.url, **DESKTOP) as watch:
         await connected(watch.page)
         pane = await show(watch.page, "reading")
@@ -722,9 +719,7 @@ async def test_whoever_is_there_sees_which_languages_come_and_go(
             assert sent(guest, "session.update") == []
 
 
-async def test_whoever_opened_a_meeting_sees_a_translation_also_after_an_early_reload(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_host_keeps_a_translation_after_early_reload(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with open_page(gateway.url, **DESKTOP) as watch:
         page = watch.page
         await connected(page)

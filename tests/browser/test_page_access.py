@@ -453,7 +453,7 @@ async def test_the_title_gives_way(gateway: GatewayProcess, open_page: OpenPage,
 # -------------------------------------------------------------------- as it is written
 
 
-async def test_what_is_written_from_right_to_left_is_shown_so(
+async def test_right_to_left_text_is_shown_so(
     start_gateway: StartGateway, open_page: OpenPage, artifacts: Path
 ) -> None:
     script = '[engine]\nkind = "simulated"\n[engine.script]\nlanguages = ["en", "ar", "he"]'

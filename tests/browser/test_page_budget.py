@@ -96,9 +96,8 @@ async def row_s(watch: Watch, devtools: Any) -> float:
     return (await cpu_s(devtools) - before_s) / ROWS
 
 
-async def test_captions_are_drawn_once_a_frame_at_the_cost_of_a_few_rows(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_captions_are_drawn_once_a_frame_cheaply(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    """Drawing costs about as much as the few rows that changed."""
     async with open_page(gateway.url, **DESKTOP) as watch:
         page = watch.page
         await connected(page)

@@ -26,7 +26,7 @@ async def offers(page: Page, *, demo: bool) -> None:
         await expect(page.get_by_test_id(testid)).to_be_visible(visible=demo)
 
 
-async def test_a_guest_in_an_empty_meeting_is_offered_no_demo(
+async def test_guest_in_empty_meeting_is_offered_no_demo(
     gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
 ) -> None:
     async with open_page(f"{gateway.url}/?meeting={new_meeting()}", **PHONE) as guest:
@@ -39,9 +39,8 @@ async def test_a_guest_in_an_empty_meeting_is_offered_no_demo(
         await expect(guest.page.get_by_test_id("load-add-20")).to_be_hidden()
 
 
-async def test_whoever_opened_the_meeting_is_offered_a_demo_while_alone_and_after_a_reload(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_lone_host_is_offered_a_demo_after_reload(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    """The demo is offered before the reload as well."""
     async with open_page(gateway.url, **DESKTOP) as host:
         await connected(host.page)
         await offers(host.page, demo=True)
@@ -62,9 +61,10 @@ async def test_whoever_opened_the_meeting_is_offered_a_demo_while_alone_and_afte
             await offers(host.page, demo=False)
 
 
-async def test_the_sample_meeting_stops_when_somebody_joins_and_goes_on_if_the_host_says_so(
+async def test_joining_guest_stops_the_sample_meeting_until_resumed(
     gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
 ) -> None:
+    """The host resumes it."""
     async with open_page(gateway.url, **DESKTOP) as host:
         page, alert = host.page, host.page.get_by_test_id("alert")
         await connected(page)

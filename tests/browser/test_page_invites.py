@@ -129,7 +129,7 @@ def alert(page: Page) -> Any:
     return page.get_by_role("alert")
 
 
-async def test_who_may_only_read_is_asked_for_a_name_and_a_language(visit: Any, artifacts: Any) -> None:
+async def test_read_only_guest_is_asked_name_and_language(visit: Any, artifacts: Any) -> None:
     async with visit("read", meeting="weekly-reader", **DESKTOP) as visited:
         page = visited.page
         await visited.goto(f"#invite={INVITE}")
@@ -167,7 +167,7 @@ async def test_who_may_only_read_is_asked_for_a_name_and_a_language(visit: Any, 
         assert set(tokens) <= set(visited.tokens.given)
 
 
-async def test_who_has_a_name_and_only_speaks_is_asked_nothing(visit: Any) -> None:
+async def test_named_guest_who_only_speaks_is_asked_nothing(visit: Any) -> None:
     async with visit("speak", name="Bo") as visited:
         page = visited.page
         await visited.goto(f"#invite={INVITE}")
@@ -186,7 +186,7 @@ async def test_who_has_a_name_and_only_speaks_is_asked_nothing(visit: Any) -> No
         await expect(page.get_by_test_id("captions-link")).to_have_count(0)
 
 
-async def test_who_may_do_everything_shares_the_invite_and_saves_the_transcript(visit: Any) -> None:
+async def test_full_guest_shares_invite_and_saves_transcript(visit: Any) -> None:
     async with visit("speak", "read", "transcript", **DESKTOP) as visited:
         page = visited.page
         await visited.goto(f"#invite={INVITE}")
@@ -212,7 +212,7 @@ async def test_who_may_do_everything_shares_the_invite_and_saves_the_transcript(
         assert await read_code(page.get_by_role("img", name="QR code of the meeting link")) == link
 
 
-async def test_with_no_language_to_read_or_speak_one_is_offered_neither(visit: Any) -> None:
+async def test_guest_without_any_language_neither_reads_nor_speaks(visit: Any) -> None:
     # The gateway does not know the one language.
     limits = {"langs": ["tlh"], "speaks": []}
     async with visit("speak", "read", "transcript", name="Bo", limits=limits) as visited:
@@ -227,7 +227,8 @@ async def test_with_no_language_to_read_or_speak_one_is_offered_neither(visit: A
         await expect(people.get_by_test_id("download")).to_be_hidden()
 
 
-async def test_without_an_invite_one_hears_why_and_nothing_is_tried(visit: Any, artifacts: Any) -> None:
+async def test_without_an_invite_the_page_explains_and_waits(visit: Any, artifacts: Any) -> None:
+    """Nothing is tried."""
     async with visit("read", **PHONE) as visited:
         page = visited.page
         await visited.goto("?meeting=weekly")
@@ -239,7 +240,8 @@ async def test_without_an_invite_one_hears_why_and_nothing_is_tried(visit: Any, 
         assert not any(address.startswith("ws") for address in visited.addresses)
 
 
-async def test_an_invite_that_is_refused_is_tried_once_and_a_new_link_in_the_same_tab_works(visit: Any) -> None:
+async def test_refused_invite_is_tried_once(visit: Any) -> None:
+    """A new link in the same tab works."""
     async with visit("read") as visited:
         page = visited.page
         await page.clock.install()
@@ -302,7 +304,7 @@ async def test_a_refresh_in_the_meeting_is_not_noticed(visit: Any) -> None:
         await connected(page)
 
 
-async def test_a_language_that_the_invite_does_not_allow_is_left_out(visit: Any) -> None:
+async def test_languages_the_invite_forbids_are_left_out(visit: Any) -> None:
     async with visit("speak", "read") as visited:
         page, line = visited.page, Line("ja")
         await page.route_web_socket("**/v1/stream", line)
@@ -322,7 +324,7 @@ async def test_a_language_that_the_invite_does_not_allow_is_left_out(visit: Any)
         ("unauthenticated", 4501, "Ask whoever sent you the link for a new one."),
     ],
 )
-async def test_who_loses_access_hears_so_and_is_not_connected_again(
+async def test_losing_access_is_announced_without_reconnecting(
     visit: Any, code: str, status: int, words: str
 ) -> None:
     async with visit("speak", "read") as visited:
@@ -339,7 +341,7 @@ async def test_who_loses_access_hears_so_and_is_not_connected_again(
         assert len(line.sockets) == 1
 
 
-async def test_an_invite_that_ends_during_the_meeting_ends_it_in_plain_words(visit: Any) -> None:
+async def test_expired_invite_ends_the_meeting_in_plain_words(visit: Any) -> None:
     async with visit("speak", "read") as visited:
         page, line = visited.page, Line()
         await page.route_web_socket("**/v1/stream", line)
@@ -383,7 +385,7 @@ async def test_captions_that_may_not_be_shown_say_why(
         assert visited.starts == []
 
 
-async def test_captions_without_an_invite_say_why_once_the_gateway_refuses(visit: Any) -> None:
+async def test_refused_captions_explain_the_missing_invite(visit: Any) -> None:
     async with visit() as visited:
         page = visited.page
         sockets = 0
@@ -427,9 +429,8 @@ def gateway_with_keys(folder: Path) -> Iterator[tuple[GatewayProcess, Callable[.
     assert "eyJ" not in gateway.said
 
 
-async def test_a_guest_of_a_gateway_with_keys_joins_speaks_and_comes_back(
-    open_page: OpenPage, tmp_path: Path
-) -> None:
+async def test_guest_of_a_keyed_gateway_joins_and_returns(open_page: OpenPage, tmp_path: Path) -> None:
+    """Between joining and returning, the guest speaks."""
     with gateway_with_keys(tmp_path) as (gateway, link):
         async with open_page(f"{gateway.url}/healthz", **DESKTOP) as watch:
             watch.allow("favicon.ico")
@@ -449,9 +450,10 @@ async def values(options: Locator) -> list[str]:
     return found
 
 
-async def test_the_only_guest_of_an_invite_is_offered_its_languages_and_nothing_to_share(
+async def test_single_guest_is_offered_only_the_invites_languages(
     open_page: OpenPage, tmp_path: Path, artifacts: Path
 ) -> None:
+    """The guest gets nothing to share."""
     with gateway_with_keys(tmp_path) as (gateway, link):
         async with open_page(f"{gateway.url}/healthz", **DESKTOP) as watch:
             watch.allow("favicon.ico")

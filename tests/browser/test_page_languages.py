@@ -88,9 +88,7 @@ async def test_a_browser_in_another_language_gets_english(gateway: GatewayProces
         await ready(watch.page, "en")
 
 
-async def test_a_file_of_words_that_does_not_come_leaves_english(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_missing_words_file_leaves_english(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with open_page(f"{gateway.url}/favicon.svg", locale="de-DE") as watch:
         watch.allow("favicon.ico")
         watch.allow("ERR_FAILED")
@@ -159,9 +157,7 @@ async def is_at_the_right(part: Locator) -> bool:
     )
 
 
-async def test_whoever_changes_the_pages_language_on_a_phone_goes_on_in_the_panel(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_changing_language_on_a_phone_stays_in_panel(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with open_page(gateway.url, **PHONE) as watch:
         page = watch.page
         await ready(page, "en")

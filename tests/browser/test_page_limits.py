@@ -42,9 +42,7 @@ def reads(watch: Watch) -> Any:
     return sent(watch, "session.start")[-1]["reads"]
 
 
-async def test_more_languages_and_a_longer_name_than_are_taken_are_cut(
-    start_gateway: StartGateway, open_page: OpenPage
-) -> None:
+async def test_excess_languages_and_long_names_are_cut(start_gateway: StartGateway, open_page: OpenPage) -> None:
     gateway = start_gateway(SCRIPT + "\n[limits]\nlanguages = 2\nname_chars = 10").ready()
     async with open_page(gateway.url, **DESKTOP) as watch:
         await connected(watch.page)
@@ -56,7 +54,7 @@ async def test_more_languages_and_a_longer_name_than_are_taken_are_cut(
         await settled(await say(watch.page, "Good morning."))
 
 
-async def test_a_meeting_that_reads_all_it_may_is_joined_with_less(
+async def test_joining_a_full_meeting_reads_fewer_languages(
     start_gateway: StartGateway, open_page: OpenPage
 ) -> None:
     gateway = start_gateway(SCRIPT + "\n[limits]\nmeeting_languages = 2").ready()
@@ -83,9 +81,10 @@ async def test_a_meeting_that_reads_all_it_may_is_joined_with_less(
             await expect(original(bo.page)).to_have_text("Good morning.")
 
 
-async def test_nothing_is_joined_or_lost_before_the_question_is_answered(
+async def test_nothing_is_joined_before_the_question_is_answered(
     gateway: GatewayProcess, open_page: OpenPage
 ) -> None:
+    """Nothing is lost either."""
     async with open_page(f"{gateway.url}?meeting={new_meeting()}", **DESKTOP) as watch:
         page = watch.page
         await expect(page.get_by_role("dialog")).to_be_visible()
@@ -99,9 +98,7 @@ async def test_nothing_is_joined_or_lost_before_the_question_is_answered(
         assert (reads(watch), sent(watch, "session.start")[-1]["name"]) == (["de"], "Bo")
 
 
-async def test_what_is_chosen_during_the_sample_meeting_holds_after_it(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_choices_during_the_sample_meeting_last(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with open_page(gateway.url, **DESKTOP) as watch:
         page = watch.page
         await page.get_by_test_id("empty-play").click()
@@ -114,9 +111,10 @@ async def test_what_is_chosen_during_the_sample_meeting_holds_after_it(
         await expect(pane.get_by_test_id("read-zh")).to_be_checked()
 
 
-async def test_the_sheet_on_a_phone_says_whether_it_is_open_and_goes_at_a_tap_beside_it(
+async def test_phone_sheet_tells_its_state_and_closes_outside(
     gateway: GatewayProcess, open_page: OpenPage
 ) -> None:
+    """Its button says whether it is open; a tap beside it closes it."""
     async with open_page(gateway.url, **PHONE) as watch:
         page = watch.page
         await connected(page)

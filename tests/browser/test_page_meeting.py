@@ -66,7 +66,7 @@ async def begin(watch: Watch, *tags: str, name: str = "Ana") -> str:
 # -------------------------------------------------------------------- when it was said
 
 
-async def test_latecomers_see_when_it_was_said_as_everybody_else_does(
+async def test_latecomers_see_the_original_time_of_utterances(
     gateway: GatewayProcess, open_page: OpenPage
 ) -> None:
     async with open_page(gateway.url) as host:
@@ -87,9 +87,8 @@ async def test_latecomers_see_when_it_was_said_as_everybody_else_does(
 # -------------------------------------------------------------------- who is there
 
 
-async def test_who_opens_the_link_joins_reads_and_is_seen_until_they_leave(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_link_visitor_joins_reads_and_is_seen(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    """They are seen until they leave."""
     async with open_page(gateway.url) as host:
         link = await begin(host, "fr")
         people = host.page.get_by_test_id("people").get_by_role("listitem")
@@ -141,9 +140,7 @@ async def test_who_opens_the_link_joins_reads_and_is_seen_until_they_leave(
         await expect(host.page.get_by_test_id("tab-people")).to_have_text("People 1")
 
 
-async def test_who_reads_along_has_no_composer_until_they_want_to_speak(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_readers_have_no_composer_until_they_speak(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with open_page(gateway.url) as host:
         link = await begin(host, "en")
         others = host.page.get_by_test_id("people").get_by_role("listitem").filter(has_text="Léa")
@@ -166,9 +163,8 @@ async def test_who_reads_along_has_no_composer_until_they_want_to_speak(
             await expect(cell(heard, "en")).to_have_text("[en] Bonjour à tous.")
 
 
-async def test_who_comes_late_sees_what_was_said_once_and_hears_none_of_it(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_latecomers_see_the_past_once_and_unspoken(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    """They hear none of it."""
     texts = [f"Sentence number {number}." for number in range(1, 6)]
     async with open_page(gateway.url) as host:
         link = await begin(host, "fr")
@@ -214,9 +210,7 @@ async def test_a_reload_stays_in_the_meeting_and_asks_nothing(
             assert [start["speaks"] for start in starts] == ["en" if speaks else None] * 2
 
 
-async def test_a_link_whose_meeting_cannot_be_leads_to_one_of_ones_own(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_impossible_meeting_link_leads_to_a_new_one(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with open_page(f"{gateway.url}/?meeting=a%2Fb") as watch:
         await expect(watch.page.get_by_test_id("alert")).to_contain_text("meeting cannot be")
         await connected(watch.page)
@@ -317,7 +311,7 @@ async def test_a_lost_connection_loses_and_doubles_nothing(gateway: GatewayProce
             )
 
 
-async def test_a_crash_of_the_gateway_in_the_middle_of_a_sentence(
+async def test_page_recovers_from_gateway_crash_in_mid_sentence(
     start_gateway: StartGateway, open_page: OpenPage
 ) -> None:
     gateway = start_gateway().ready()
@@ -352,7 +346,7 @@ async def test_a_crash_of_the_gateway_in_the_middle_of_a_sentence(
 # -------------------------------------------------------------------- captions alone
 
 
-async def test_captions_of_the_meeting_stand_alone_over_whatever_is_behind(
+async def test_captions_stand_alone_over_any_background(
     gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
 ) -> None:
     async with open_page(gateway.url) as host:
@@ -387,9 +381,7 @@ async def test_a_captions_address_that_cannot_be_says_why(gateway: GatewayProces
         assert watch.sent == []
 
 
-async def test_a_meeting_is_left_with_a_button_and_joined_again(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_a_meeting_is_left_and_joined_again(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with open_page(gateway.url, **DESKTOP) as watch:
         page = watch.page
         await connected(page)

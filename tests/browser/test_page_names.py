@@ -15,7 +15,7 @@ from tests.processes import GatewayProcess
 pytestmark = pytest.mark.browser
 
 
-async def test_the_host_is_asked_for_a_name_that_others_see(
+async def test_host_is_asked_for_a_visible_name(
     gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
 ) -> None:
     async with open_page(gateway.url, **PHONE) as host:

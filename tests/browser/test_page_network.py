@@ -42,9 +42,10 @@ async def is_answered(watch: Watch) -> None:
     await until(lambda: len(received(watch, "pong")) == len(sent(watch, "ping")) > 0)
 
 
-async def test_a_black_hole_is_noticed_within_five_seconds_of_what_is_said(
+async def test_black_hole_is_noticed_within_five_seconds(
     gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
 ) -> None:
+    """The five seconds count from what is said."""
     async with Relay(gateway.port) as relay, open_page(relay.url, **PHONE) as watch:
         watch.allow("ERR_")
         page, banner = watch.page, watch.page.get_by_test_id("banner")
@@ -74,9 +75,7 @@ async def test_a_black_hole_is_noticed_within_five_seconds_of_what_is_said(
         assert await seen_by(page, "status") == ["No answer", "Reconnecting…", "Connected"]
 
 
-async def test_what_was_translated_before_a_black_hole_stays_when_the_network_is_back(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_earlier_translations_survive_a_black_hole(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with Relay(gateway.port) as relay, open_page(relay.url, **DESKTOP) as watch:
         watch.allow("ERR_")
         page = watch.page
@@ -127,9 +126,7 @@ async def test_a_device_without_a_network_says_so_at_once(
         await expect(banner).to_be_hidden()
 
 
-async def test_a_gateway_on_this_device_is_reached_without_a_network(
-    gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+async def test_local_gateway_is_reached_without_a_network(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with open_page(gateway.url) as watch:
         await connected(watch.page)
         await witness(watch.page, "status")

@@ -66,7 +66,7 @@ async def is_wide(text: Locator, row: Locator) -> bool:
 
 
 @pytest.mark.parametrize("lang", sorted(SENTENCES))
-async def test_a_listener_reads_the_language_of_their_browser_on_every_screen(
+async def test_listener_reads_their_browsers_language_on_every_screen(
     gateway: GatewayProcess, open_page: OpenPage, artifacts: Path, lang: str
 ) -> None:
     meeting = new_meeting()

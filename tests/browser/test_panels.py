@@ -149,7 +149,7 @@ async def test_what_is_read_is_chosen_by_keyboard_and_remembered(open_blank: Ope
         await no_objections(page, "main")
 
 
-async def test_without_a_language_of_the_browser_the_first_two_are_read(open_blank: OpenBlank) -> None:
+async def test_without_the_browsers_language_first_two_are_read(open_blank: OpenBlank) -> None:
     async with open_blank(locale="th-TH") as page:
         await page.evaluate(_READING)
         assert await page.evaluate("reading.value.reads") == ["en", "ja"]
@@ -335,7 +335,8 @@ async def test_a_crowd_is_not_listed_whole(open_blank: OpenBlank) -> None:
 # ---------------------------------------------------------------- join_dialog.js
 
 
-async def test_joining_takes_one_answer_and_the_next_time_one_key(open_blank: OpenBlank) -> None:
+async def test_joining_takes_one_answer_then_one_key(open_blank: OpenBlank) -> None:
+    """One key is enough the next time."""
     async with open_blank(locale="ja-JP") as page:
         await page.evaluate(_JOIN, "stand-up")
         dialog = page.get_by_role("dialog", name="Join the meeting")
@@ -463,9 +464,7 @@ async def read_code(image: Locator) -> str:
     return str(text)
 
 
-async def test_captions_for_a_wall_have_a_link_of_their_own(
-    open_blank: OpenBlank, gateway: GatewayProcess
-) -> None:
+async def test_wall_captions_have_a_link_of_their_own(open_blank: OpenBlank, gateway: GatewayProcess) -> None:
     async with open_blank() as page:
         await page.evaluate(_SHARE, "stand-up")
         await page.locator("#before").click()
@@ -565,7 +564,7 @@ async def download(page: Page) -> tuple[str, str]:
     return file.suggested_filename, (await asyncio.to_thread(Path(await file.path()).read_text))
 
 
-async def test_the_transcript_is_saved_under_a_name_of_its_own(open_blank: OpenBlank) -> None:
+async def test_transcript_is_saved_under_its_own_name(open_blank: OpenBlank) -> None:
     async with open_blank() as page:
         await hold_meeting(page, "saved")
         await page.evaluate(_DOWNLOADS, "saved")
@@ -601,7 +600,7 @@ async def test_what_cannot_be_saved_is_said(open_blank: OpenBlank) -> None:
         await expect(page.get_by_role("status")).to_be_empty()
 
 
-async def test_a_gateway_that_is_gone_and_a_meeting_that_is_not_yet_are_said(open_blank: OpenBlank) -> None:
+async def test_lost_gateway_and_future_meeting_are_announced(open_blank: OpenBlank) -> None:
     async with open_blank("ERR_INTERNET_DISCONNECTED") as page:
         await page.evaluate(_DOWNLOADS, "")
         await page.get_by_role("button", name="Download").click()

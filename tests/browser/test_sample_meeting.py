@@ -179,7 +179,7 @@ async def test_it_goes_on_round_after_round_with_new_utterances(
         assert [final["text"] for final in finals].count("[de] Pricing first.") == 3
 
 
-async def test_who_speaks_a_language_that_is_not_offered_is_left_out(
+async def test_speakers_of_languages_not_offered_are_left_out(
     gateway: GatewayProcess, open_sample: OpenSample
 ) -> None:
     async with open_sample(gateway) as sample:
@@ -193,9 +193,8 @@ async def test_who_speaks_a_language_that_is_not_offered_is_left_out(
         assert await sample.do("objections") == ["This gateway knows none of the languages of the sample meeting."]
 
 
-async def test_a_page_that_slept_does_not_say_everything_at_once(
-    gateway: GatewayProcess, open_sample: OpenSample
-) -> None:
+async def test_a_page_that_slept_paces_its_sentences(gateway: GatewayProcess, open_sample: OpenSample) -> None:
+    """It does not say everything at once when it wakes."""
     one = [[300, 0, "One"], [300, 0, " two"], [300, 0, "."]]
     other = [[300, 0, "Three"], [300, 0, " four"], [300, 0, "."]]
     script = {"speakers": [ANA], "utterances": [[0, 0, one], [0, 0, other]]}

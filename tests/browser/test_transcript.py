@@ -197,7 +197,7 @@ def many(count: int, *langs: str) -> list[Event]:
     ]
 
 
-async def test_an_utterance_grows_until_its_finals_and_tells_each_change_once(open_reader: OpenReader) -> None:
+async def test_utterance_grows_until_final_and_tells_changes_once(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
         await reader.hear(started(), partial("ana", "1", "Good"), delta("ana", "1", "ja", "[ja]", " Go"))
         await reader.hear(partial("ana", "1", "Good mor", 2), delta("ana", "1", "ja", " Good"))
@@ -225,7 +225,7 @@ async def test_an_utterance_grows_until_its_finals_and_tells_each_change_once(op
         assert before["ana/1"]["cells"] == {"ja": ["final", "[ja] Good morning.", "", ""]}
 
 
-async def test_a_translation_whose_caption_was_never_seen_makes_an_entry(open_reader: OpenReader) -> None:
+async def test_translation_without_caption_makes_an_entry(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
         await reader.hear(started(), delta("bo", "1", "ja", "[ja]"))
         assert (await reader.entries())["bo/1"]["speaker"] == ""
@@ -245,7 +245,8 @@ async def test_what_failed_may_be_translated_later(open_reader: OpenReader) -> N
         await expect(reader.cell("bo/1", "ja")).to_have_text("[ja] Hello.")
 
 
-async def test_messages_in_any_order_and_any_number_end_in_the_same_finals(open_reader: OpenReader) -> None:
+async def test_messages_in_any_order_reach_the_same_finals(open_reader: OpenReader) -> None:
+    """It holds for any number of messages."""
     said: list[Event] = []
     for who, utterance in [("ana", "1"), ("ana", "2"), ("bo", "1"), ("me", "1")]:
         text = f"{who} says {utterance}."
@@ -287,7 +288,7 @@ async def test_messages_in_any_order_and_any_number_end_in_the_same_finals(open_
             assert other == plain, f"order {seed}"
 
 
-async def test_unfinished_text_stays_after_a_reconnection_until_new_text_comes(open_reader: OpenReader) -> None:
+async def test_unfinished_text_stays_after_reconnecting_until_replaced(open_reader: OpenReader) -> None:
     async with open_reader("ja", "de") as reader:
         await reader.hear(started(), partial("ana", "1", "Good"))
         await reader.hear(delta("ana", "1", "ja", "[ja] Go", "od"))
@@ -321,7 +322,7 @@ async def test_what_somebody_was_saying_goes_with_them(open_reader: OpenReader) 
         await expect(reader.rows).to_have_count(3)
 
 
-async def test_what_goes_and_comes_back_at_once_is_a_new_row(open_reader: OpenReader) -> None:
+async def test_removed_row_returning_at_once_is_new(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
         await reader.hear(started(), partial("ana", "1", "Wel"), partial("bo", "1", "Oh"))
         await reader.hear(
@@ -347,7 +348,7 @@ async def test_what_the_gateway_will_not_take_ends(open_reader: OpenReader) -> N
         assert (await reader.entries())["me-2/3"]["own"]
 
 
-async def test_in_a_language_chosen_later_nothing_is_owed_of_what_was_said(open_reader: OpenReader) -> None:
+async def test_language_chosen_later_is_owed_nothing_said_before(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
         await reader.hear(started(), pong(), caption("me", "1", "One."), partial("ana", "1", "And"))
         await reader.hear(final("me", "1", "ja", "[ja] One."), caption("me", "2", "Two."))
@@ -376,9 +377,10 @@ async def test_in_a_language_chosen_later_nothing_is_owed_of_what_was_said(open_
         await expect(reader.rows.nth(2)).to_contain_text("The engine failed.")
 
 
-async def test_what_had_begun_in_a_language_that_is_left_and_read_again_is_not_waited_for(
+async def test_language_dropped_and_resumed_is_not_waited_for(
     open_reader: OpenReader,
 ) -> None:
+    """The translation that had begun before the language was dropped will not come."""
     async with open_reader("ja", "de") as reader:
         await reader.hear(started(), pong(), partial("me", "1", "O"), delta("me", "1", "de", "[de] O"))
         await reader.show("ja")
@@ -389,9 +391,10 @@ async def test_what_had_begun_in_a_language_that_is_left_and_read_again_is_not_w
         await expect(reader.rows).to_have_attribute("data-state", "settled")
 
 
-async def test_of_what_was_said_before_one_came_nothing_is_owed_and_its_time_is_known_if_it_is_given(
+async def test_utterances_before_joining_are_owed_nothing(
     open_reader: OpenReader,
 ) -> None:
+    """Their time is known if it is given."""
     async with open_reader("ja", "de") as reader:
         await reader.hear(started(), caption("ana", "1", "Early."), final("ana", "1", "ja", "[ja] Early."))
         await reader.hear(final("cy", "1", "ja", "[ja] Earlier.") | {"at_ms": 12_480})
@@ -419,7 +422,7 @@ async def test_of_what_was_said_before_one_came_nothing_is_owed_and_its_time_is_
         ("e1", "Interrupted: the connection was lost for too long."),
     ],
 )
-async def test_what_another_session_does_not_know_is_not_waited_for(
+async def test_utterances_unknown_to_another_session_are_not_awaited(
     open_reader: OpenReader, epoch: str, reason: str
 ) -> None:
     async with open_reader("ja", "de") as reader:
@@ -451,7 +454,7 @@ async def test_what_another_session_does_not_know_is_not_waited_for(
         await expect(reader.rows).to_have_count(4)
 
 
-async def test_what_goes_on_after_a_lost_connection_is_waited_for(open_reader: OpenReader) -> None:
+async def test_what_resumes_after_reconnecting_is_waited_for(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
         await reader.hear(started(), pong(), caption("me", "1", "One."), caption("me", "2", "Two."))
         await reader.hear(delta("me", "2", "ja", "[ja]"), partial("me", "3", "Thr"))
@@ -462,7 +465,8 @@ async def test_what_goes_on_after_a_lost_connection_is_waited_for(open_reader: O
         await expect(reader.rows.nth(2)).to_have_attribute("data-state", "speaking")
 
 
-async def test_a_session_that_was_lost_before_it_told_all_leaves_nothing_waiting(open_reader: OpenReader) -> None:
+async def test_incomplete_lost_session_leaves_nothing_waiting(open_reader: OpenReader) -> None:
+    """The session was lost before it had told all."""
     async with open_reader("ja") as reader:
         await reader.hear(started(), pong(), caption("me", "1", "One."))
         await reader.hear(started("me-2", recovered=False, epoch="e2"), caption("ana", "1", "Early."))
@@ -477,7 +481,7 @@ async def test_a_session_that_was_lost_before_it_told_all_leaves_nothing_waiting
         await expect(reader.cell("ana/2", "ja")).to_have_attribute("data-state", "none")
 
 
-async def test_what_is_said_without_a_connection_is_seen_at_once(open_reader: OpenReader) -> None:
+async def test_offline_text_is_seen_at_once(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
         await reader.page.evaluate("announcer.lang = 'en'; announcer.start()")
         await reader.hear(queued("1", "First."), queued("2", "Second."))
@@ -506,7 +510,7 @@ async def test_what_is_said_without_a_connection_is_seen_at_once(open_reader: Op
         assert await reader.page.get_by_test_id("announcer").inner_text() == "Ana: Hello."
 
 
-async def test_a_draft_that_was_finished_without_a_connection_is_one_row(open_reader: OpenReader) -> None:
+async def test_draft_finished_offline_is_one_row(open_reader: OpenReader) -> None:
     async with open_reader("ja", "en") as reader:
         await reader.hear(started(), pong(), partial("me", "1", "Go"), delta("me", "1", "ja", "[ja] Go"))
         await reader.hear(queued("1", "Good morning."), queued("1", "Good morning."))
@@ -526,7 +530,7 @@ async def test_a_draft_that_was_finished_without_a_connection_is_one_row(open_re
         await expect(reader.rows).to_have_count(1)
 
 
-async def test_of_what_waits_to_be_sent_the_gateway_may_know_the_beginning(open_reader: OpenReader) -> None:
+async def test_gateway_may_know_the_beginning_of_unsent_text(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
         # The connection was lost before the answer to its first words.
         await reader.hear(started(), pong(), queued("1", "Good morning."), queued("2", "Bye."))
@@ -548,7 +552,7 @@ async def test_of_what_waits_to_be_sent_the_gateway_may_know_the_beginning(open_
         await expect(reader.page.locator('[data-key="me-2/2"]')).not_to_contain_text("Not sent yet")
 
 
-async def test_what_was_not_sent_tells_why_it_never_will_be(open_reader: OpenReader) -> None:
+async def test_unsent_text_tells_why_it_stays_unsent(open_reader: OpenReader) -> None:
     async with open_reader("en") as reader:
         await reader.hear(queued("1", "First."), queued("2", "Second."), queued("3", "Third."))
         await reader.hear(refused("1", "closed", "The session has ended."))
@@ -563,7 +567,7 @@ async def test_what_was_not_sent_tells_why_it_never_will_be(open_reader: OpenRea
         assert list(await reader.entries()) == ["/3", "me-2/1"]
 
 
-async def test_late_words_of_what_was_given_up_are_not_shown(open_reader: OpenReader) -> None:
+async def test_late_words_of_cancelled_utterances_are_hidden(open_reader: OpenReader) -> None:
     async with open_reader("ja", "en") as reader:
         given_up = refused("1", "cancelled", "The utterance was cancelled.")
         late = [partial("me", "1", "Good", 2), delta("me", "1", "ja", "[ja] Good")]
@@ -597,7 +601,7 @@ async def test_of_two_thousand_entries_the_oldest_settled_ones_go(open_reader: O
         await expect(reader.rows).to_have_count(2_000)
 
 
-async def test_what_waits_to_be_sent_is_kept_longer_than_what_was_said(open_reader: OpenReader) -> None:
+async def test_unsent_text_is_kept_longer_than_said_text(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
         await reader.hear(queued("1", "Offline."), started(), *many(2_000, "ja"))
         keys = list(await reader.page.evaluate("[...transcript.entries.keys()]"))
@@ -608,7 +612,8 @@ async def test_what_waits_to_be_sent_is_kept_longer_than_what_was_said(open_read
 # -------------------------------------------------------------------- rows and columns
 
 
-async def test_a_row_names_its_speaker_and_has_a_cell_for_each_column(open_reader: OpenReader) -> None:
+async def test_a_row_names_speaker_and_has_all_cells(open_reader: OpenReader) -> None:
+    """There is a cell for each column."""
     async with open_reader("ja", "en") as reader:
         await expect(reader.page.get_by_text("Welcome.")).to_be_visible()
         await reader.hear(started(), caption("ana", "1", "Hello."))
@@ -663,7 +668,7 @@ async def test_a_name_turns_nothing_around_it(open_reader: OpenReader) -> None:
         await expect(reader.page.get_by_test_id("announcer").locator("p > bdi")).to_have_text(name)
 
 
-async def test_the_welcome_stands_in_the_middle_and_hands_on_the_focus(open_reader: OpenReader) -> None:
+async def test_welcome_is_centred_and_hands_on_focus(open_reader: OpenReader) -> None:
     async with open_reader("ja", viewport={"width": 800, "height": 800}) as reader:
         await reader.page.evaluate(
             """() => {
@@ -682,7 +687,7 @@ async def test_the_welcome_stands_in_the_middle_and_hands_on_the_focus(open_read
         await expect(reader.region).to_be_focused()
 
 
-async def test_what_was_said_stands_above_the_columns_where_none_of_them_has_it(open_reader: OpenReader) -> None:
+async def test_original_stands_above_columns_that_lack_it(open_reader: OpenReader) -> None:
     async with open_reader("ja", originals=True) as reader:
         await reader.hear(started(), caption("ana", "1", "مرحبا", lang="ar"))
         await reader.hear(final("ana", "1", "ja", "こんにちは"))
@@ -713,7 +718,7 @@ async def test_what_was_said_stands_above_the_columns_where_none_of_them_has_it(
         await expect(reader.rows.last.get_by_test_id("original")).to_have_text("Good.")
 
 
-async def test_text_that_may_change_is_marked_and_shown_as_far_as_asked_for(open_reader: OpenReader) -> None:
+async def test_unstable_text_is_marked_and_shown_as_asked(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
         await reader.hear(started(), partial("ana", "1", "Good"), delta("ana", "1", "ja", "[ja] Go", " od"))
         tentative = reader.page.get_by_test_id("tentative-ja")
@@ -734,7 +739,7 @@ async def test_text_that_may_change_is_marked_and_shown_as_far_as_asked_for(open
         await expect(reader.rows.get_by_test_id("original")).to_have_text("Good.")
 
 
-async def test_a_final_tells_its_timings_a_failure_its_reason_and_a_short_one_that_it_is(
+async def test_cells_tell_timings_failures_and_truncation(
     open_reader: OpenReader,
 ) -> None:
     async with open_reader("ja", "de", "fr") as reader:
@@ -755,7 +760,7 @@ async def test_a_final_tells_its_timings_a_failure_its_reason_and_a_short_one_th
         await expect(reader.rows).to_have_attribute("data-state", "settled")
 
 
-async def test_what_the_model_is_unsure_of_is_marked_and_one_line_says_why(open_reader: OpenReader) -> None:
+async def test_unsure_translations_are_marked_and_explained_once(open_reader: OpenReader) -> None:
     async with open_reader("ja", "de", "fr") as reader:
         await reader.hear(started(), caption("ana", "1", "Hello."), final("ana", "1", "ja", "[ja] Hello."))
         note = reader.page.locator(".cell-note")
@@ -800,7 +805,7 @@ async def test_an_own_translation_that_runs_can_be_cancelled(open_reader: OpenRe
         await expect(reader.region).to_be_focused()
 
 
-async def test_a_cancel_button_takes_room_only_while_there_is_something_to_cancel(open_reader: OpenReader) -> None:
+async def test_cancel_button_takes_room_only_while_cancelling_possible(open_reader: OpenReader) -> None:
     async with open_reader("ja", has_touch=True, is_mobile=True) as reader:
         await reader.hear(started(), caption("ana", "1", "Hello."), caption("me", "1", "Hello."))
         heights = "(heads) => heads.map((head) => head.offsetHeight)"
@@ -831,7 +836,7 @@ async def test_words_are_text_whatever_they_look_like(open_reader: OpenReader) -
 
 
 @pytest.mark.parametrize("width", [520, 700, 1000, 1440])
-async def test_six_columns_stand_side_by_side_as_long_as_they_can_be_read(
+async def test_six_columns_stand_side_by_side_while_readable(
     open_reader: OpenReader, width: int, artifacts: Path
 ) -> None:
     six = ("ja", "de", "ar", "fr", "es", "ko")
@@ -892,7 +897,7 @@ async def test_a_phone_shows_one_language_and_a_switch(open_reader: OpenReader, 
         await expect(reader.cell("ana/1", "ar")).to_have_text("[ar] Hello.")
 
 
-async def test_many_deltas_are_one_change_of_one_cell_in_one_frame(open_reader: OpenReader) -> None:
+async def test_many_deltas_change_one_cell_per_frame(open_reader: OpenReader) -> None:
     six = ("ja", "de", "ar", "fr", "es", "ko")
     async with open_reader(*six) as reader:
         await reader.hear(started(), *many(50, *six), partial("bo", "1", "Well"), delta("bo", "1", "ja", "[ja]"))
@@ -914,7 +919,7 @@ async def test_many_deltas_are_one_change_of_one_cell_in_one_frame(open_reader: 
 # -------------------------------------------------------------------- where the reader is
 
 
-async def test_the_newest_stays_in_view_until_the_reader_scrolls_up(open_reader: OpenReader) -> None:
+async def test_newest_stays_in_view_until_scrolling_up(open_reader: OpenReader) -> None:
     async with open_reader("ja", viewport={"width": 800, "height": 400}) as reader:
         await reader.hear(started(), *many(30, "ja"))
         assert await reader.from_end() < 1
@@ -973,7 +978,7 @@ async def test_what_is_being_read_stays_where_it_is(open_reader: OpenReader) -> 
         assert await reader.top_of("ana/1000") == pytest.approx(top, abs=1)
 
 
-async def test_who_speaks_on_and_on_is_named_at_the_top(open_reader: OpenReader) -> None:
+async def test_long_speaker_is_named_at_the_top(open_reader: OpenReader) -> None:
     async with open_reader("ja", viewport={"width": 390, "height": 400}) as reader:
         top = reader.page.get_by_test_id("top-speaker")
         await reader.hear(started(), caption("bo", "1", "Please, Ana."), *many(30))
@@ -987,7 +992,7 @@ async def test_who_speaks_on_and_on_is_named_at_the_top(open_reader: OpenReader)
         await expect(top).to_have_text("You")
 
 
-async def test_the_name_at_the_top_is_that_of_the_words_below_it(open_reader: OpenReader) -> None:
+async def test_name_at_top_matches_words_below(open_reader: OpenReader) -> None:
     async with open_reader("ja", viewport={"width": 390, "height": 400}) as reader:
         await reader.hear(started(), *many(12), caption("bo", "1", "言葉。" * 300, lang="ja"))
         top, name = reader.page.get_by_test_id("top-speaker"), reader.page.locator('[data-key="bo/1"] .row-head')
@@ -1006,7 +1011,7 @@ async def test_the_name_at_the_top_is_that_of_the_words_below_it(open_reader: Op
         await expect(top).to_have_text("Bo")
 
 
-async def test_whoever_goes_on_for_long_is_shown_with_time_and_language_again(open_reader: OpenReader) -> None:
+async def test_long_speaker_shows_time_and_language_again(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
         said = [("en", 0), ("en", 100), ("en", 299), ("en", 301), ("de", 302), ("de", 310)]
         captions = [
@@ -1043,9 +1048,7 @@ async def test_where_translations_into_a_language_begin_is_said(open_reader: Ope
 @pytest.mark.parametrize(
     ("lang", "text"), [("en", "Good morning, everyone."), ("ja", "おはようございます、皆さん。")]
 )
-async def test_neither_a_full_stop_nor_the_caret_is_alone_on_a_line(
-    open_reader: OpenReader, lang: str, text: str
-) -> None:
+async def test_full_stop_and_caret_never_stand_alone(open_reader: OpenReader, lang: str, text: str) -> None:
     async with open_reader(lang, viewport={"width": 800, "height": 400}) as reader:
         await reader.hear(
             started(), partial("ana", "1", text[:-1], lang=lang), delta("bo", "1", lang, text[:-1], ".")

@@ -360,7 +360,7 @@ async def test_without_a_tolerance_any_prefix_is_kept(engine: Engine, final: boo
     await asyncio.gather(*(kept(str(n), prefix) for n, prefix in enumerate(prefixes)))
 
 
-async def test_a_final_drops_a_prefix_that_the_model_finds_implausible(engine: Engine) -> None:
+async def test_final_drops_a_prefix_the_model_disbelieves(engine: Engine) -> None:
     text = await translate(engine, "alone")
     begun = " ".join([*text.split()[:2], NONSENSE])
     for prefix in (NONSENSE, begun, "全く別の話", "</s>", "und " * 400):
@@ -369,7 +369,7 @@ async def test_a_final_drops_a_prefix_that_the_model_finds_implausible(engine: E
         assert events[-1].finish is FinishReason.STOP
 
 
-async def test_a_partial_ends_at_a_prefix_that_the_model_finds_implausible(engine: Engine) -> None:
+async def test_partial_ends_at_a_prefix_the_model_disbelieves(engine: Engine) -> None:
     text = await translate(engine, "alone", final=False)
     begun = " ".join([*text.split()[:2], NONSENSE])
     for prefix in (NONSENSE, begun, "全く別の話", "</s>"):
@@ -379,7 +379,7 @@ async def test_a_partial_ends_at_a_prefix_that_the_model_finds_implausible(engin
 
 
 @pytest.mark.parametrize("turns", [0, 1, 3, 10, 30, 100])
-async def test_cancelling_while_a_draft_is_looked_at_ends_the_generation(engine: Engine, turns: int) -> None:
+async def test_cancelling_during_a_draft_ends_the_generation(engine: Engine, turns: int) -> None:
     endless = request(f"look-{turns}", ENDLESS, prefix="eins", draft=" zwei drei" * 30, tolerance=50.0)
     reader = asyncio.create_task(generate(engine, endless))
     for _ in range(turns):

@@ -86,7 +86,7 @@ async def test_an_utterance_is_found_by_its_key(log: EventLog) -> None:
 # Order, offsets, epochs
 
 
-async def test_offsets_are_one_two_three_and_what_was_appended_is_what_is_read(log: EventLog) -> None:
+async def test_offsets_count_up_and_reads_match_appends(log: EventLog) -> None:
     events: list[LoggedEvent] = [
         said("one", id="1"),
         translated("一"),
@@ -166,7 +166,7 @@ async def test_asking_about_an_unknown_meeting_makes_no_log(log: EventLog) -> No
 # Bounds
 
 
-async def test_it_holds_the_newest_and_says_which_is_the_oldest(open_store: OpenStore) -> None:
+async def test_log_holds_the_newest_and_names_the_oldest(open_store: OpenStore) -> None:
     async with open_store(max_publications=3) as store:
         log = await in_turns(store)
         for n in range(1, 6):
@@ -213,9 +213,10 @@ async def accounts(open_store: OpenStore) -> AsyncIterator[Accounts]:
         yield made
 
 
-async def test_an_account_beyond_its_bound_loses_what_was_said_first_in_its_quietest_meeting(
+async def test_full_account_trims_its_quietest_meeting_first(
     open_store: OpenStore,
 ) -> None:
+    """It loses what was said first there."""
     async with accounts(open_store) as a:
         await a.begin("acme", "first", "second")
         await a.begin("other", "elsewhere")
@@ -233,7 +234,7 @@ async def test_an_account_beyond_its_bound_loses_what_was_said_first_in_its_quie
         assert await a.bytes_of("acme") <= a.bounds["acme"]
 
 
-async def test_beyond_its_bound_an_account_keeps_what_was_said_last(open_store: OpenStore) -> None:
+async def test_full_account_keeps_the_latest_utterances(open_store: OpenStore) -> None:
     async with accounts(open_store) as a:
         await a.begin("acme", "first", "second", "third")
         for meeting in ("first", "second", "third"):
@@ -265,7 +266,7 @@ async def test_meetings_that_somebody_is_in_lose_entries_last(open_store: OpenSt
         assert await a.log.read("over", 0) == Page("", first=1, last=0), "nobody needs it any more"
 
 
-async def test_what_is_unfinished_is_owed_whatever_its_account_may_hold(open_store: OpenStore) -> None:
+async def test_unfinished_utterances_are_owed_beyond_account_bounds(open_store: OpenStore) -> None:
     async with accounts(open_store) as a:
         async with a.log.subscribe("quiet", nothing, account="acme") as subscription:
             await subscription.reads(["ja"])
@@ -412,7 +413,7 @@ async def test_a_subscriber_may_leave_while_a_publication_is_delivered(log: Even
 # Concurrency
 
 
-async def test_concurrent_appends_leave_no_gap_and_keep_each_speakers_order(log: EventLog) -> None:
+async def test_concurrent_appends_are_gapless_and_keep_speaker_order(log: EventLog) -> None:
     await in_parallel(*(say(log, f"{speaker}", 25) for speaker in range(8)))
     found = await everything(log, "standup", limit=9)
     assert offsets(found) == [*range(1, 201)]
@@ -544,7 +545,7 @@ async def test_nothing_is_left_of_what_was_erased(log: EventLog) -> None:
     assert again.offset == 1
 
 
-async def test_whoever_reads_a_meeting_is_told_that_it_was_erased(open_store: OpenStore) -> None:
+async def test_readers_are_told_of_an_erasure(open_store: OpenStore) -> None:
     async with open_store() as store:
         here, there = await store.gateway(), await store.gateway()
         told: list[str] = []

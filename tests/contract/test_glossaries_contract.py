@@ -29,7 +29,7 @@ def glossary(id: str = "g", **fields: Any) -> Glossary:
     return Glossary(**{"id": id, "name": "Words", "created_s": 1.5, "dictionaries": (terms,), **fields})
 
 
-async def test_what_one_gateway_keeps_the_others_have_and_other_tenants_have_not(two: Two) -> None:
+async def test_glossaries_are_shared_by_gateways_not_tenants(two: Two) -> None:
     first, second = glossary("b"), glossary("a", created_s=2.5)
     assert await two.here.put("acme", first)
     assert await two.there.put("acme", second)
@@ -43,7 +43,7 @@ async def test_what_one_gateway_keeps_the_others_have_and_other_tenants_have_not
     await two.here.delete("acme", "b")
 
 
-async def test_of_two_changes_to_one_version_only_the_first_is_kept(two: Two) -> None:
+async def test_first_change_to_a_version_wins(two: Two) -> None:
     assert await two.here.put("acme", glossary())
     mine, theirs = (glossary(version=2, name=name) for name in ("mine", "theirs"))
     assert await two.here.put("acme", mine)

@@ -72,7 +72,7 @@ def minute(lang: str = "ja", meeting: str = "acme/m", at: int = MINUTE) -> Minut
     return MinuteOfMeeting("acme", meeting, lang, at)
 
 
-async def test_what_gateways_tell_is_added_up_and_known_to_all(two: Two) -> None:
+async def test_usage_is_summed_and_known_to_all_gateways(two: Two) -> None:
     await two.here.tell({"acme": 3, "other": 1}, minute())
     await two.there.tell({"acme": 4}, minute("de"))
     assert (two.there.used(), two.there.used("other")) == ((7, 2), (1, 0))
@@ -92,13 +92,15 @@ async def test_what_is_told_again_counts_once(two: Two) -> None:
     assert two.there.used() == (6, 2)
 
 
-async def test_a_minute_of_a_meeting_and_a_language_counts_once_at_all_gateways(two: Two) -> None:
+async def test_a_language_minute_counts_once_across_gateways(two: Two) -> None:
+    """Each minute of a meeting and a language counts once."""
     await two.here.tell({}, minute(), minute("de"), minute(meeting="acme/n"))
     await two.there.tell({}, minute(), minute("fr"), minute(at=MINUTE + 1))
     assert two.there.used() == (0, 5)
 
 
-async def test_another_day_begins_at_nothing_and_the_one_before_can_still_be_told(two: Two) -> None:
+async def test_new_day_starts_at_zero_accepting_old_reports(two: Two) -> None:
+    """The day before can still be told."""
     await two.here.tell({"acme": 3}, minute())
     assert (await two.here.tell(day=DAY + 1)).days == ()
     await two.here.tell({"acme": 1}, minute(at=MINUTE + 1_440), day=DAY + 1)

@@ -70,7 +70,8 @@ async def read(log: EventLog, *languages: str, meeting: str = "standup") -> Asyn
 # Accepting
 
 
-async def test_an_utterance_is_promised_in_all_languages_that_are_read_at_any_gateway(two: Two) -> None:
+async def test_utterances_are_promised_in_languages_read_anywhere(two: Two) -> None:
+    """It does not matter to which gateway the readers are connected."""
     async with read(two.ana, "ja", "en"), read(two.ben, "de", "ja"):
         accepted = await two.ana.accept("standup", HELLO)
         assert accepted == Accepted(1, unfinished=("de", "ja"), owned=("de", "ja"), last=1)
@@ -97,7 +98,7 @@ async def a_session(two: Two) -> tuple[SessionStore, Fence, Callable[[], Awaitab
     return there, at_ana, take
 
 
-async def test_what_a_session_says_where_it_is_not_any_more_is_not_accepted(two: Two) -> None:
+async def test_moved_session_is_not_heard_at_old_gateway(two: Two) -> None:
     """Its client goes on at Ben's gateway, and may not have noticed that Ana's still listens."""
     there, at_ana, take = await a_session(two)
     async with read(two.ana, "ja"):
@@ -115,7 +116,7 @@ async def test_what_a_session_says_where_it_is_not_any_more_is_not_accepted(two:
     assert texts((await two.ana.read("standup", 0)).publications) == ["hello", "late", "goodbye"]
 
 
-async def test_a_language_that_is_not_read_any_more_is_not_promised(two: Two) -> None:
+async def test_languages_no_longer_read_are_not_promised(two: Two) -> None:
     async with two.ben.subscribe("standup", nothing) as ben, read(two.ana, "fr"):
         await ben.reads(["ja", "de"])
         await ben.reads(["de"])
@@ -123,7 +124,7 @@ async def test_a_language_that_is_not_read_any_more_is_not_promised(two: Two) ->
     assert (await two.ana.accept("standup", utterance("all have left"))).owned == ()
 
 
-async def test_whoever_begins_to_read_is_told_how_much_was_said_before(two: Two) -> None:
+async def test_new_readers_learn_how_much_was_said(two: Two) -> None:
     await two.ana.accept("standup", HELLO)
     async with read(two.ben, "ja") as before:
         assert before == 1
@@ -197,7 +198,7 @@ async def test_an_outcome_of_another_utterance_concludes_nothing(two: Two) -> No
         assert await two.ana.conclude("standup", translated("やあ")) is not None
 
 
-async def test_a_failure_counts_from_the_owner_and_a_translation_from_anybody(two: Two) -> None:
+async def test_failures_count_from_owners_and_translations_from_anyone(two: Two) -> None:
     async with read(two.ben, "de", "ja"):
         await two.ana.accept("standup", HELLO)
         assert await two.ben.conclude("standup", untranslated("no luck")) is None
@@ -205,7 +206,7 @@ async def test_a_failure_counts_from_the_owner_and_a_translation_from_anybody(tw
         assert await two.ana.conclude("standup", untranslated("no luck", lang="de")) is not None
 
 
-async def test_what_failed_is_promised_again_to_whoever_sends_it_again(two: Two) -> None:
+async def test_failed_utterances_sent_again_are_promised_again(two: Two) -> None:
     async with read(two.ben, "de", "ja"):
         await two.ana.accept("standup", HELLO)
         await two.ana.conclude("standup", untranslated("no luck"))
@@ -216,7 +217,7 @@ async def test_what_failed_is_promised_again_to_whoever_sends_it_again(two: Two)
         assert await two.ana.accept("standup", HELLO) == Accepted(1, known=True, last=4)
 
 
-async def test_what_failed_is_not_promised_again_where_its_session_is_not_any_more(two: Two) -> None:
+async def test_failures_of_absent_sessions_are_not_promised_again(two: Two) -> None:
     """Ana's gateway was frozen; meanwhile the client has sent it again at Ben's, and taken it back."""
     _, at_ana, take = await a_session(two)
     async with read(two.ben, "ja", "de"):
@@ -228,7 +229,7 @@ async def test_what_failed_is_not_promised_again_where_its_session_is_not_any_mo
         assert (await two.ben.accept("standup", HELLO, at_ben)).owned == ("de", "ja")
 
 
-async def test_an_utterance_that_was_trimmed_is_concluded_all_the_same(open_store: OpenStore) -> None:
+async def test_trimmed_utterances_are_still_concluded(open_store: OpenStore) -> None:
     async with two_gateways(open_store, max_publications=2) as two, read(two.ben, "ja"):
         await two.ana.accept("standup", HELLO)
         for n in range(3):
@@ -259,7 +260,7 @@ async def test_a_latecomers_language_is_promised_by_one_gateway(two: Two) -> Non
     assert await two.ben.claim("retro", {1: ["ja"]}) == {}
 
 
-async def test_what_a_gateway_owns_is_its_own_while_it_is_there(two: Two) -> None:
+async def test_a_present_gateway_keeps_what_it_owns(two: Two) -> None:
     async with read(two.ben, "ja"):
         await two.ana.accept("standup", HELLO)
         await two.store.pass_time(0.1)
@@ -267,7 +268,7 @@ async def test_what_a_gateway_owns_is_its_own_while_it_is_there(two: Two) -> Non
         assert await two.ben.claim("standup", {1: ["ja"]}) == {}
 
 
-async def test_what_a_gateway_that_is_gone_has_left_is_taken_over_once(two: Two) -> None:
+async def test_work_of_a_lost_gateway_is_taken_once(two: Two) -> None:
     clara = await two.store.gateway()
     async with read(two.ben, "de", "ja"):
         await two.ana.accept("standup", HELLO)
@@ -281,7 +282,7 @@ async def test_what_a_gateway_that_is_gone_has_left_is_taken_over_once(two: Two)
         assert await two.ana.conclude("standup", translated("やあ")) is None
 
 
-async def test_what_a_gateway_that_left_has_not_concluded_is_taken_over_at_once(two: Two) -> None:
+async def test_work_of_a_leaving_gateway_is_taken_immediately(two: Two) -> None:
     async with read(two.ben, "ja"):
         await two.ana.accept("standup", HELLO)
         await two.ana.close()
@@ -333,12 +334,12 @@ async def test_more_than_a_page_of_them_is_read_on(two: Two) -> None:
         assert (await two.ben.read("standup", 5)).publications == log.publications[5:]
 
 
-async def test_nothing_is_recent_in_a_meeting_that_has_no_log(two: Two) -> None:
+async def test_a_meeting_without_a_log_has_nothing_recent(two: Two) -> None:
     for _ in range(2):
         assert await two.ben.recent("standup", 5) == Recent(Page("", first=1, last=0))
 
 
-async def test_what_is_unfinished_of_older_utterances_is_told_with_what_became_of_it(two: Two) -> None:
+async def test_older_unfinished_utterances_are_told_with_outcomes(two: Two) -> None:
     async with read(two.ben, "de", "fr", "ja"):
         await two.ana.accept("standup", HELLO)
         await two.ana.conclude("standup", translated("hallo", lang="de"))
@@ -358,7 +359,7 @@ async def test_what_is_unfinished_of_older_utterances_is_told_with_what_became_o
     assert (await two.ben.recent("standup", 0)).unfinished == ()
 
 
-async def test_what_is_unfinished_and_was_trimmed_is_told_as_well(open_store: OpenStore) -> None:
+async def test_trimmed_unfinished_utterances_are_told_too(open_store: OpenStore) -> None:
     async with two_gateways(open_store, max_publications=3) as two, read(two.ben, "de", "ja"):
         for name in ("first", "second"):
             await two.ana.accept("standup", utterance(name))
@@ -395,9 +396,7 @@ async def test_what_has_expired_is_not_recent_and_still_owed(open_store: OpenSto
         max_size=25,
     )
 )
-def test_in_any_order_each_promise_has_one_outcome_in_the_log(
-    opened: OpenStore, tries: list[tuple[str, int, int]]
-) -> None:
+def test_promises_have_one_outcome_in_any_order(opened: OpenStore, tries: list[tuple[str, int, int]]) -> None:
     """Two gateways accept and conclude the same three utterances at once, and again."""
 
     async def meeting() -> None:

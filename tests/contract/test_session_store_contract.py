@@ -135,7 +135,7 @@ async def test_a_begin_that_is_repeated_begins_nothing_more(two: Two) -> None:
     assert await two.there.session_store.counts("acme") == TenantCounts(1, 1)
 
 
-async def test_who_takes_a_session_has_it_and_the_other_is_told(two: Two) -> None:
+async def test_taking_a_session_moves_and_tells_its_gateway(two: Two) -> None:
     fence = await two.here.session_store.begin(ANA, record("ana", "de"))
     newer = record("ana", "fr", name="Ana Maria")
     taken = await two.there.session_store.take(ANA, fence, newer)
@@ -146,7 +146,7 @@ async def test_who_takes_a_session_has_it_and_the_other_is_told(two: Two) -> Non
     assert (two.here.moved, two.there.moved) == ([(ANA, True)], [])
 
 
-async def test_of_those_who_take_a_session_at_once_one_has_it(two: Two) -> None:
+async def test_one_of_several_takers_gets_a_session(two: Two) -> None:
     fence = await two.here.session_store.begin(ANA, record())
     gateways = [two.here, two.there, await two.another()]
     taken = await asyncio.gather(*(each.session_store.take(ANA, fence, record()) for each in gateways))
@@ -158,7 +158,7 @@ async def test_of_those_who_take_a_session_at_once_one_has_it(two: Two) -> None:
     assert await two.here.session_store.find(ANA) == Held(record(), newest)
 
 
-async def test_a_session_that_was_taken_is_not_changed_by_who_had_it(two: Two) -> None:
+async def test_previous_holder_cannot_change_a_taken_session(two: Two) -> None:
     fence = await two.here.session_store.begin(ANA, record("ana", "de"))
     taken = await two.there.session_store.take(ANA, fence, record("ana", "de"))
     assert taken is not None
@@ -178,7 +178,7 @@ async def test_a_session_moves_away_and_comes_back(two: Two) -> None:
     assert (two.here.moved, two.there.moved) == ([(ANA, True), (ANA, True)], [(ANA, True)])
 
 
-async def test_a_gateway_that_takes_its_own_session_is_told_nothing(two: Two) -> None:
+async def test_taking_ones_own_session_tells_nothing(two: Two) -> None:
     fence = await two.here.session_store.begin(ANA, record())
     taken = await two.here.session_store.take(ANA, fence, record())
     assert taken is not None
@@ -187,7 +187,7 @@ async def test_a_gateway_that_takes_its_own_session_is_told_nothing(two: Two) ->
     assert await two.here.session_store.save(ANA, taken, record("ana", "de"))
 
 
-async def test_a_session_that_has_ended_is_gone_and_ends_once(two: Two) -> None:
+async def test_an_ended_session_is_gone_and_ends_once(two: Two) -> None:
     fence = await two.here.session_store.begin(ANA, record())
     for _ in range(2):
         await two.here.session_store.end(ANA, fence)
@@ -227,7 +227,7 @@ async def test_everybody_is_told_who_comes_changes_and_leaves(two: Two) -> None:
             assert audience.told == [("ana", None if step is None else Present.of(step)) for step in steps]
 
 
-async def test_what_others_do_not_see_of_a_session_they_are_not_told(two: Two) -> None:
+async def test_invisible_session_changes_are_not_told(two: Two) -> None:
     async with listening(two) as (here, _):
         fence = await two.here.session_store.begin(ANA, record("ana", "de"), SHOWN)
         await until(lambda: here.present)
@@ -239,7 +239,7 @@ async def test_what_others_do_not_see_of_a_session_they_are_not_told(two: Two) -
         assert here.told == [("ana", present("ana", "de")), ("ana", None)]
 
 
-async def test_who_is_there_already_is_delivered_first_in_the_order_in_which_they_came(two: Two) -> None:
+async def test_present_sessions_are_delivered_first_in_joining_order(two: Two) -> None:
     names = ["dot", "cy", "bo", "ana"]
     fences = [
         await (two.here, two.there)[n % 2].session_store.begin(bytes([n]) * 32, record(name), SHOWN)
@@ -326,7 +326,7 @@ async def test_a_tenant_has_so_many_meetings_over_all_gateways(two: Two) -> None
     await two.there.session_store.begin(CY, other, bounds)
 
 
-async def test_of_those_who_come_at_once_for_the_last_place_one_gets_it(two: Two) -> None:
+async def test_one_of_several_gets_the_last_place(two: Two) -> None:
     session_stores = [(two.here, two.there)[n % 2].session_store for n in range(6)]
     begun = await asyncio.gather(
         *(
@@ -356,7 +356,8 @@ async def test_a_meeting_reads_so_many_languages_over_all_gateways(two: Two) -> 
     await here.begin(b"d" * 32, record("dot", "it", meeting="acme/other"), bounds)
 
 
-async def test_a_tenant_joins_so_often_within_a_minute_over_all_gateways(two: Two) -> None:
+async def test_joins_per_minute_are_limited_across_gateways(two: Two) -> None:
+    """The limit holds for each tenant."""
     bounds, here, there = Bounds(joins=3), two.here.session_store, two.there.session_store
     await here.begin(ANA, record("ana"), bounds)
     await here.begin(ANA, record("ana"), bounds)  # as when its answer was lost
@@ -372,7 +373,7 @@ async def test_a_tenant_joins_so_often_within_a_minute_over_all_gateways(two: Tw
     await here.begin(b"d" * 32, record("dot"))  # a bound is whoever's who asks
 
 
-async def test_whoever_joins_too_often_is_told_when_to_try_again(two: Two) -> None:
+async def test_joining_too_often_names_when_to_retry(two: Two) -> None:
     await two.here.session_store.begin(ANA, record("ana"), Bounds(joins=1))
     raised, session_store = Bounds(joins=60), two.there.session_store
     retry_after_ms = None
@@ -412,7 +413,8 @@ async def test_a_refused_begin_leaves_nothing_behind(two: Two) -> None:
 # Tokens
 
 
-async def test_a_token_that_opens_one_session_is_its_first_users_at_every_gateway(two: Two) -> None:
+async def test_single_session_token_belongs_to_its_first_user(two: Two) -> None:
+    """It does so at every gateway."""
     token = UsedToken("acme", "t1", "ana", 2e9)
     another = replace(token, user="bo")
     fence = await two.here.session_store.begin(ANA, record("ana"), UNBOUNDED, token)
@@ -428,7 +430,8 @@ async def test_a_token_that_opens_one_session_is_its_first_users_at_every_gatewa
     await two.there.session_store.use(replace(another, tenant="other"))
 
 
-async def test_a_token_that_opened_a_session_for_nobody_can_be_used_again(two: Two) -> None:
+async def test_failed_session_start_frees_its_token(two: Two) -> None:
+    """A token that opened a session for nobody can be used again."""
     token = UsedToken("acme", "t1", "ana", 2e9)
     another = replace(token, user="bo")
     fence = await two.here.session_store.begin(ANA, record("ana"), UNBOUNDED, token)
@@ -472,7 +475,7 @@ async def test_what_an_operator_ends_is_told_for_each_participant(two: Two) -> N
     assert (await two.another()).revoked == [one, other]
 
 
-async def test_every_gateway_is_told_what_is_revoked_also_one_that_comes_later(two: Two) -> None:
+async def test_revocations_reach_every_gateway_including_later_ones(two: Two) -> None:
     first, second = (
         Revocation(tenant="acme", before_s=1e9, subject="ana"),
         Revocation(tenant="acme", before_s=1e9, token_id="t1", meeting="m"),
@@ -488,7 +491,7 @@ async def test_every_gateway_is_told_what_is_revoked_also_one_that_comes_later(t
     assert newer in (await two.another()).revoked
 
 
-async def test_the_sessions_that_a_revocation_means_are_counted_wherever_they_are(two: Two) -> None:
+async def test_revoked_sessions_are_counted_wherever_they_are(two: Two) -> None:
     here, there, ana = (
         two.here.session_store,
         two.there.session_store,
@@ -522,7 +525,7 @@ async def test_of_many_sessions_each_is_counted_once(two: Two) -> None:
 # Gateways that are gone
 
 
-async def test_a_session_of_a_gateway_that_is_gone_can_be_taken_at_once(two: Two) -> None:
+async def test_a_lost_gateways_session_is_free_at_once(two: Two) -> None:
     fence = await two.here.session_store.begin(ANA, record())
     await two.store.lose(two.here.session_store)
     taken = await two.there.session_store.take(ANA, fence, record())
@@ -530,7 +533,7 @@ async def test_a_session_of_a_gateway_that_is_gone_can_be_taken_at_once(two: Two
     assert await two.there.session_store.save(ANA, taken, record())
 
 
-async def test_what_nobody_has_ends_once_it_was_away_for_too_long(open_store: OpenStore) -> None:
+async def test_ownerless_sessions_end_after_too_long_away(open_store: OpenStore) -> None:
     async with opened(open_store, keep_sessions_s=1.0) as two, listening(two) as (_, there):
         ana = await two.here.session_store.begin(ANA, record("ana", "de"), SHOWN)
         await two.there.session_store.begin(BO, record("bo"), SHOWN)
@@ -546,7 +549,7 @@ async def test_what_nobody_has_ends_once_it_was_away_for_too_long(open_store: Op
         await two.there.session_store.begin(CY, record("cy", "fr"), Bounds(languages=(("most", 1),)))
 
 
-async def test_a_session_that_was_let_go_of_is_kept_for_a_while(open_store: OpenStore) -> None:
+async def test_a_released_session_is_kept_for_a_while(open_store: OpenStore) -> None:
     async with opened(open_store, keep_sessions_s=1.0) as two:
         fence = await two.here.session_store.begin(ANA, record())
         await two.here.session_store.release(ANA, fence)
@@ -583,7 +586,7 @@ async def test_a_gateway_that_left_is_gone_at_once(open_store: OpenStore) -> Non
         assert await two.there.session_store.find(ANA) is None
 
 
-async def test_a_gateway_that_comes_back_has_what_nobody_has_taken(open_store: OpenStore) -> None:
+async def test_returning_gateway_keeps_sessions_nobody_has_taken(open_store: OpenStore) -> None:
     async with opened(open_store, keep_sessions_s=13.0) as two:
         fences = [await two.here.session_store.begin(session, record(session.hex())) for session in (ANA, BO, CY)]
         await two.store.lose(two.here.session_store)
@@ -596,7 +599,7 @@ async def test_a_gateway_that_comes_back_has_what_nobody_has_taken(open_store: O
         assert two.here.moved == [(BO, True)]
 
 
-async def test_a_gateway_that_comes_back_too_late_is_told_what_has_ended(open_store: OpenStore) -> None:
+async def test_late_returning_gateway_is_told_what_ended(open_store: OpenStore) -> None:
     async with opened(open_store, keep_sessions_s=1.0) as two:
         fence = await two.here.session_store.begin(ANA, record())
         await two.store.lose(two.here.session_store)

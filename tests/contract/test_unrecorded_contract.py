@@ -44,7 +44,8 @@ async def holds_words(store: Store) -> list[str]:
     return [words for words in (SAID, IN_GERMAN, NAME) if await store.holds(words)]
 
 
-async def test_what_was_said_is_delivered_and_gone_from_the_whole_store_soon_after(open_store: OpenStore) -> None:
+async def test_unrecorded_words_are_delivered_and_soon_gone(open_store: OpenStore) -> None:
+    """They leave the whole store, not only the log."""
     async with open_store(unrecorded_s=KEPT_S) as store:
         ana, ben = await store.gateway(), await store.gateway()
         async with reading(ana, record=False) as at_anas, reading(ben) as at_bens:
@@ -73,7 +74,7 @@ async def test_of_a_recorded_meeting_it_stays(open_store: OpenStore) -> None:
             assert await holds_words(store) == [SAID, IN_GERMAN, NAME]
 
 
-async def test_what_is_still_to_be_translated_stays_until_it_is(open_store: OpenStore) -> None:
+async def test_untranslated_utterances_stay_until_translated(open_store: OpenStore) -> None:
     async with open_store(unrecorded_s=KEPT_S) as store:
         ana, ben = await store.gateway(), await store.gateway()
         async with reading(ana, record=False), reading(ben) as got:

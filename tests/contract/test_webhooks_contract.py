@@ -98,7 +98,7 @@ async def say(
 # What is told of a meeting
 
 
-async def test_a_meeting_starts_with_its_first_session_and_ends_with_its_last(two: Two) -> None:
+async def test_meeting_spans_its_first_to_last_session(two: Two) -> None:
     first = await two.here.session_store.begin(ANA, record())
     second = await two.there.session_store.begin(BO, record("bo"))
     [started] = await two.there.events()
@@ -123,7 +123,8 @@ async def test_what_is_repeated_is_told_once(two: Two) -> None:
     assert await two.here.types() == [STARTED, ENDED]
 
 
-async def test_each_meeting_is_told_of_and_each_time_that_it_goes_on(two: Two) -> None:
+async def test_every_start_of_every_meeting_is_told(two: Two) -> None:
+    """A meeting that resumes starts once more."""
     for meeting in ("acme/m", "acme/n", "acme/m"):
         fence = await two.here.session_store.begin(ANA, record(meeting=meeting))
         await two.store.pass_time(0.01)
@@ -155,7 +156,8 @@ async def test_who_comes_back_in_time_does_not_end_it(open_store: OpenStore) -> 
         assert await two.here.types() == [STARTED]
 
 
-async def test_it_ends_once_when_the_last_was_away_for_too_long(open_store: OpenStore) -> None:
+async def test_meeting_ends_once_after_long_absence(open_store: OpenStore) -> None:
+    """The last participant was away for too long."""
     async with opened(open_store, HOOK, keep_sessions_s=0.3) as two:
         for session, name in ((ANA, "ana"), (BO, "bo")):
             fence = await two.here.session_store.begin(session, record(name))
@@ -165,7 +167,8 @@ async def test_it_ends_once_when_the_last_was_away_for_too_long(open_store: Open
         assert await two.there.types() == [STARTED, ENDED]
 
 
-async def test_it_ends_once_when_the_gateway_of_the_last_is_gone(open_store: OpenStore) -> None:
+async def test_meeting_ends_once_when_its_gateway_dies(open_store: OpenStore) -> None:
+    """It is the gateway of the last participant."""
     async with opened(open_store, HOOK, keep_sessions_s=0.3) as two:
         await two.here.session_store.begin(ANA, record())
         await two.store.lose(two.here.session_store)
@@ -177,7 +180,7 @@ async def test_it_ends_once_when_the_gateway_of_the_last_is_gone(open_store: Ope
 # When a transcript is ready
 
 
-async def test_a_transcript_is_ready_once_all_that_was_promised_is_there(two: Two) -> None:
+async def test_transcript_is_ready_once_all_promises_are_kept(two: Two) -> None:
     fence = await two.here.session_store.begin(ANA, record())
     await say(two.here, ["ja"])
     await two.store.pass_time(A_WHILE_S)
@@ -202,7 +205,7 @@ async def test_without_promises_it_is_ready_soon(two: Two) -> None:
     assert await two.here.types() == [STARTED, ENDED, READY]
 
 
-async def test_where_nothing_was_said_or_all_is_erased_there_is_none(two: Two) -> None:
+async def test_empty_or_erased_meetings_have_no_transcript(two: Two) -> None:
     for session, meeting in ((ANA, "acme/m"), (BO, "acme/n")):
         fence = await two.here.session_store.begin(session, replace(record(meeting=meeting), reads=()))
         if meeting == "acme/n":
@@ -224,7 +227,7 @@ async def test_a_meeting_that_is_not_recorded_has_none(two: Two, languages: Coll
     assert await two.here.types() == [STARTED, ENDED]
 
 
-async def test_where_all_that_was_said_has_expired_there_is_none(open_store: OpenStore) -> None:
+async def test_an_expired_meeting_has_no_transcript(open_store: OpenStore) -> None:
     async with opened(open_store, HOOK, keep_s=0.5) as two:
         fence = await two.here.session_store.begin(ANA, replace(record(), reads=()))
         await say(two.here)
@@ -236,7 +239,7 @@ async def test_where_all_that_was_said_has_expired_there_is_none(open_store: Ope
             assert await two.here.types() == [STARTED, ENDED]
 
 
-async def test_if_somebody_comes_back_before_it_the_next_end_counts(two: Two) -> None:
+async def test_a_return_postpones_the_transcript_to_next_end(two: Two) -> None:
     fence = await two.here.session_store.begin(ANA, record())
     await say(two.here, ["ja"])
     await two.here.session_store.end(ANA, fence)
@@ -330,7 +333,7 @@ async def test_another_gateway_gets_what_was_not_settled(two: Two, monkeypatch: 
     assert await two.here.claim() == []
 
 
-async def test_a_webhook_that_is_gone_gets_nothing_until_it_is_resumed(two: Two) -> None:
+async def test_gone_webhook_gets_nothing_until_resumed(two: Two) -> None:
     fence = await two.here.session_store.begin(ANA, record())
     await two.here.session_store.begin(BO, record(meeting="acme/n"))
     delivery = (await two.here.claim())[0]
@@ -355,7 +358,7 @@ async def test_another_address_is_another_try(two: Two) -> None:
     assert await two.there.types(moved) == [STARTED]
 
 
-async def test_what_the_old_address_says_late_is_not_said_of_the_new_one(two: Two) -> None:
+async def test_late_answer_of_old_address_spares_the_new(two: Two) -> None:
     await two.here.session_store.begin(ANA, record())
     [late] = await two.here.claim()
     moved = replace(HOOK, url="https://example.com/other")
@@ -366,9 +369,7 @@ async def test_what_the_old_address_says_late_is_not_said_of_the_new_one(two: Tw
     assert (again.event, again.tries) == (late.event, 2)
 
 
-async def test_what_comes_when_it_is_full_is_dropped_and_one_is_told(
-    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_full_outbox_drops_and_tells_once(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (redis_webhooks, memory_webhooks):
         monkeypatch.setattr(module, "MOST_WAITING", 2)
     async with opened(open_store, HOOK) as two:
@@ -380,7 +381,7 @@ async def test_what_comes_when_it_is_full_is_dropped_and_one_is_told(
         assert (await two.here.outbox.tend(HOOK, 9)).dropped == 0
 
 
-async def test_operators_see_what_waits_and_how_the_last_try_ended(two: Two) -> None:
+async def test_operators_see_waiting_events_and_last_result(two: Two) -> None:
     state = await two.here.outbox.state(HOOK)
     assert (state.waiting, state.oldest_ms, state.tried_ms, state.said, state.gone) == (0, 0, 0, "", False)
     await two.here.session_store.begin(ANA, record())

@@ -34,13 +34,13 @@ def answers(count: int = 60) -> list[Judged]:
     ("right", "wrong", "area"),
     [([3.0, 4.0], [1.0, 2.0], 1.0), ([1.0], [2.0], 0.0), ([1.0, 3.0], [2.0, 2.0], 0.5), ([1.0], [1.0], 0.5)],
 )
-def test_the_area_is_how_often_the_right_one_of_two_measures_higher(
-    right: list[float], wrong: list[float], area: float
-) -> None:
+def test_area_is_how_often_the_right_one_leads(right: list[float], wrong: list[float], area: float) -> None:
+    """The area is how often, of a right and a wrong one, the right one measures higher."""
     assert area_under_curve(right, wrong) == area
 
 
-def test_what_is_shown_as_sure_is_seldom_wrong_and_what_the_model_knows_is_sure() -> None:
+def test_sure_answers_are_mostly_right_and_include_known() -> None:
+    """What is shown as sure is seldom wrong, and what the model knows is sure."""
     found = answers()
     calibration = fit(found)
     lines = report(calibration, found)
@@ -51,14 +51,14 @@ def test_what_is_shown_as_sure_is_seldom_wrong_and_what_the_model_knows_is_sure(
     assert lines["all"]["sure_and_wrong"] <= 0.1 * lines["all"]["sentences"]
 
 
-def test_a_sentence_is_in_the_same_half_in_all_its_directions() -> None:
+def test_sentences_keep_their_half_in_all_directions() -> None:
     into = Judged(Answer(Item("strangers", "de", "en", "Ja.", "Yes."), "Yes.", (0.0,), True), True)
     out_of = Judged(Answer(Item("strangers", "en", "de", "Yes.", "Ja."), "Ja.", (0.0,), True), True)
     assert into.half == out_of.half
     assert {answer("unseen", number, 0.0, right=True).half for number in range(20)} == {0, 1}
 
 
-def test_what_a_reader_said_counts_and_else_how_close_it_is_to_the_reference() -> None:
+def test_readers_verdict_counts_before_closeness_to_reference() -> None:
     item = Item("strangers", "en", "de", "Let's go.", "Gehen wir.")
     assert is_right(item, "Gehen wir.", {})
     assert not is_right(item, "Los geht's!", {})

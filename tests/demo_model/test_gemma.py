@@ -41,7 +41,7 @@ def ours(reference: Any) -> Any:
     return TranslationModel(weights, 4, weights["model.embed_tokens.weight"][6:15], Shape(layers=6))
 
 
-def test_two_pairs_in_a_row_are_as_if_they_were_alone(reference: Any) -> None:
+def test_packed_pairs_match_pairs_alone(reference: Any) -> None:
     first, second = [2, 6, 9, 12, 20, 21, 14], [2, 7, 6, 13, 33, 14, 40]
     tokens = torch.tensor([first + second])
     places = torch.tensor([[*range(7), *range(7)]])

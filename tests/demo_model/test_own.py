@@ -34,7 +34,7 @@ def test_a_set_has_as_many_sentences_of_each_kind(name: str, of_each: int) -> No
     assert {kind: kinds.count(kind) for kind in KINDS} == dict.fromkeys(KINDS, of_each)
 
 
-def test_each_sentence_is_in_all_languages_and_of_a_length_that_people_say() -> None:
+def test_sentences_exist_in_all_languages_at_spoken_length() -> None:
     for sentence in EVERY:
         assert tuple(sentence.texts) == LANGUAGES, sentence
         assert 4 <= len(sentence.texts["en"].split()) <= 22, sentence
@@ -96,7 +96,8 @@ def test_only_training_and_evaluation_read_them() -> None:
     )
 
 
-def test_each_sentence_is_scored_into_and_out_of_english_and_in_no_other_direction() -> None:
+def test_sentences_are_scored_only_with_english() -> None:
+    """They are scored into and out of English, and in no other direction."""
     items = own_items("test")
     directions = [(item.source_language, item.target_language) for item in items]
     assert {one: directions.count(one) for one in directions} == {one: 200 for one in DIRECTIONS if "en" in one}

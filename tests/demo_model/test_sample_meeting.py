@@ -13,7 +13,7 @@ def test_the_page_has_what_the_generator_writes() -> None:
     assert (PAGE / "page/samples/sample_meeting_script.js").read_text(encoding="utf-8") == javascript()
 
 
-def test_the_revisions_of_an_utterance_add_up_to_its_sentence() -> None:
+def test_revisions_of_an_utterance_form_its_sentence() -> None:
     for line, said in zip(SCRIPT, utterances(), strict=True):
         text = ""
         for revision in said.revisions:
@@ -26,14 +26,15 @@ def test_the_revisions_of_an_utterance_add_up_to_its_sentence() -> None:
         assert text == line.text
 
 
-def test_it_takes_two_to_four_minutes_and_everybody_speaks_in_a_language_of_their_own() -> None:
+def test_it_lasts_minutes_and_speakers_differ_in_language() -> None:
+    """The meeting takes two to four minutes."""
     length_ms = sum(said.gap_ms + sum(step.after_ms for step in said.revisions) for said in utterances())
     assert 120_000 < length_ms < 240_000
     assert {line.speaker for line in SCRIPT} == set(range(len(SPEAKERS)))
     assert len({language for _, language in SPEAKERS}) == len(SPEAKERS)
 
 
-def test_every_word_that_is_misheard_is_heard_and_put_right() -> None:
+def test_every_misheard_word_is_put_right() -> None:
     for line, said in zip(SCRIPT, utterances(), strict=True):
         if line.misheard is None:
             continue

@@ -66,7 +66,8 @@ def test_every_file_is_named() -> None:
     assert files == {*KUSTOMIZATION["resources"], *generated}
 
 
-def test_whatever_is_chosen_by_a_label_or_named_is_there() -> None:
+def test_selected_and_named_objects_exist() -> None:
+    """Whatever a manifest names or selects by a label is there."""
     labels = [pod["metadata"]["labels"] for pod in PODS.values()]
     for selector in [*values([*OBJECTS.values()], "matchLabels"), *values([*OBJECTS.values()], "selector")]:
         if not {"matchLabels", "matchExpressions"} & selector.keys():
@@ -81,12 +82,12 @@ def test_whatever_is_chosen_by_a_label_or_named_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", ["gateway", "engine", "redis"])
-def test_a_service_leads_to_a_port_that_its_pods_have(name: str) -> None:
+def test_service_leads_to_a_port_of_its_pods(name: str) -> None:
     ports = {each["name"] for each in container(name)["ports"]}
     assert {each["targetPort"] for each in OBJECTS["Service", name]["spec"]["ports"]} <= ports
 
 
-def test_the_gateways_take_their_settings_and_reach_their_store_and_engine() -> None:
+def test_gateways_reach_their_settings_store_and_engine() -> None:
     env = {each["name"]: each.get("value", "x") for each in container("gateway")["env"]}
     settings = load(FOLDER / "gateway.toml", env)
     parser().parse_args(["serve", *container("gateway")["args"]])

@@ -31,7 +31,7 @@ def test_every_alert_fires_when_it_should_and_not_otherwise() -> None:
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: str(alert["alert"]))
-def test_every_alert_is_tested_and_has_a_section_in_the_runbook(alert: dict[str, Any]) -> None:
+def test_every_alert_is_tested_and_in_the_runbook(alert: dict[str, Any]) -> None:
     tests = yaml.safe_load((FOLDER / "alerts_test.yml").read_text())["tests"]
     expected = [
         each for test in tests for each in test.get("alert_rule_test", ()) if each["alertname"] == alert["alert"]
@@ -44,12 +44,13 @@ def test_every_alert_is_tested_and_has_a_section_in_the_runbook(alert: dict[str,
     assert alert["labels"]["severity"] in ("critical", "warning")
 
 
-def test_the_runbook_has_no_section_for_an_alert_that_is_gone() -> None:
+def test_runbook_has_no_section_without_an_alert() -> None:
     sections = re.findall(r"^## (Gateway\w+)$", (ROOT / "docs/runbook.md").read_text(), re.MULTILINE)
     assert sections == [alert["alert"] for alert in ALERTS]
 
 
-def test_prometheus_takes_its_file_and_asks_at_the_gateways_admin_port() -> None:
+def test_prometheus_accepts_its_file_and_asks_admin_ports() -> None:
+    """It asks at the gateway's admin port."""
     run("promtool", "check", "config", str(FOLDER / "prometheus.yml"))
     [job] = yaml.safe_load((FOLDER / "prometheus.yml").read_text())["scrape_configs"]
     port = tomllib.loads((DEPLOY / "gateway.toml").read_text())["admin_port"]
@@ -60,7 +61,7 @@ def test_prometheus_takes_its_file_and_asks_at_the_gateways_admin_port() -> None
     assert job["job_name"] == "gateway"
 
 
-async def test_the_gateways_answer_under_the_names_by_which_they_are_asked() -> None:
+async def test_gateways_answer_under_their_scraped_names() -> None:
     settings = load(DEPLOY / "gateway.toml", {})
 
     async def page(_names: Sequence[str]) -> bytes:

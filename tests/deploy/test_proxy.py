@@ -89,7 +89,8 @@ async def test_a_meeting_goes_on_when_one_gateway_goes_away(proxied: Proxied) ->
         assert both[0] == both[1]
 
 
-async def test_everybody_comes_back_at_once_after_no_gateway_was_there(proxied: Proxied) -> None:
+async def test_everybody_returns_at_once_after_an_outage(proxied: Proxied) -> None:
+    """There was no gateway for a while."""
     settings, ports = proxied.gateways[0].gateway.settings, [each.port for each in proxied.gateways]
     for each in proxied.gateways:
         each.server.should_exit = True
@@ -114,7 +115,8 @@ async def heard(session: ClientSession, count: int) -> list[str]:
     return texts
 
 
-async def test_what_is_plain_is_sent_to_tls_and_metrics_are_nobodys_business(proxied: Proxied) -> None:
+async def test_plain_http_moves_to_tls_and_metrics_hide(proxied: Proxied) -> None:
+    """The proxy does not publish the metrics."""
     async with proxied.http as client:
         moved = await client.get(f"http://localhost:{proxied.plain_port}/?meeting=standup")
         assert (moved.status_code, moved.headers["location"]) == (

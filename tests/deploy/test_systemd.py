@@ -22,7 +22,7 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     assert "translation-gateway" not in run("systemd-analyze", "verify", str(unit))
 
 
-def test_the_unit_leaves_the_gateway_little_that_it_could_harm() -> None:
+def test_unit_leaves_the_gateway_little_to_harm() -> None:
     said = run("systemd-analyze", "security", "--offline=true", str(UNIT))
     (exposure,) = re.findall(r"Overall exposure level for \S+ (\d+\.\d+)", said)
     assert float(exposure) < 3

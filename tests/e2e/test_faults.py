@@ -191,7 +191,7 @@ def gateway(lasting: tuple[str, ...], settings: dict[str, str]) -> Iterator[Gate
 
 
 @engine
-def test_a_model_of_ones_own_is_named_before_it_is_loaded(gateway: GatewayProcess) -> None:
+def test_own_model_is_named_before_it_loads(gateway: GatewayProcess) -> None:
     model, memory, speed, *_ = gateway.said.splitlines()
     assert re.fullmatch(r"Model: /.*/own-model; prompt family bundled, 6 languages\.", model)
     assert (memory.split()[0], speed.split()[0]) == ("Memory:", "Speed:")
@@ -225,9 +225,10 @@ async def test_a_crash_leaves_nothing_of_what_was_said(gateway: GatewayProcess, 
 
 
 @engine
-async def test_no_accepted_utterance_is_lost_when_the_engine_hangs_and_the_next_dies(
+async def test_accepted_utterances_survive_engine_hang_and_crash(
     gateway: GatewayProcess, broken_engine: Path
 ) -> None:
+    """The engine hangs, and the next one dies."""
     async with (
         somebody(gateway.url, meeting="faults", name="Bo", reads=["ja"]) as bo,
         somebody(gateway.url, meeting="faults", name="Ana", speaks="en") as ana,
@@ -254,9 +255,10 @@ async def test_no_accepted_utterance_is_lost_when_the_engine_hangs_and_the_next_
 
 @engine
 @pytest.mark.long
-async def test_an_engine_that_keeps_dying_ends_in_not_ready_and_comes_back_by_itself(
+async def test_engine_that_keeps_dying_recovers_by_itself(
     gateway: GatewayProcess,
 ) -> None:
+    """The gateway is not ready in between."""
     async with somebody(gateway.url, speaks="en", reads=["ja"]) as ana:
         said = 0
         # It dies as often in a row as it is made good, and once more: each successor while it loads.
@@ -278,9 +280,10 @@ async def test_an_engine_that_keeps_dying_ends_in_not_ready_and_comes_back_by_it
 
 
 @engine
-async def test_a_restart_during_a_meeting_loses_nothing_and_loads_no_model(
+async def test_restart_in_meeting_loses_nothing_and_loads_nothing(
     gateway: GatewayProcess, handover: Path, lasting: tuple[str, ...], settings: dict[str, str]
 ) -> None:
+    """It loads no model."""
     async with contextlib.AsyncExitStack() as meeting:
         url = gateway.url
         bo = await meeting.enter_async_context(somebody(url, meeting="m", name="Bo", reads=["de"]))
@@ -332,7 +335,8 @@ def finals_in(file: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-async def test_a_reader_that_is_stopped_costs_its_bound_and_gets_everything_later(tmp_path: Path) -> None:
+async def test_stopped_reader_gets_everything_later_within_bounds(tmp_path: Path) -> None:
+    """It costs no more than its bound."""
     settings = {
         "GATEWAY__LIMITS__UTTERANCES_IN_FLIGHT": "1000",
         "GATEWAY__SEGMENT_CHARS": "1000",

@@ -25,7 +25,7 @@ SENTENCE = "Let's move the launch to Friday."
 
 @pytest.mark.browser
 @pytest.mark.timeout(1_800)
-async def test_the_page_tells_that_the_engine_loads_and_then_translates(
+async def test_page_tells_of_loading_and_then_translates(
     starting_gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
 ) -> None:
     # It answers at once, alive and not ready, and says why.

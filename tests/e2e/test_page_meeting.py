@@ -89,7 +89,7 @@ async def test_one_click_shows_a_meeting_in_six_languages(
         await expect(page.get_by_test_id("tab-people")).to_have_text("People 1")
 
 
-async def test_what_one_window_says_the_other_reads_in_its_language(
+async def test_each_window_reads_the_other_in_its_language(
     real_gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
 ) -> None:
     async with open_page(real_gateway.url, **DESKTOP) as ana:

@@ -114,9 +114,8 @@ def names(translations: dict[str, str], days: dict[str, str]) -> bool:
 
 # Three engines that load one after another.
 @pytest.mark.timeout(1_800)
-def test_two_models_at_once_one_that_is_replaced_and_one_that_is_killed_while_people_speak(
-    tmp_path: Path, other_model: Path
-) -> None:
+def test_meeting_outlives_a_replaced_and_a_killed_model(tmp_path: Path, other_model: Path) -> None:
+    """One is replaced and the other killed while people speak."""
     config = tmp_path / "gateway.toml"
     config.write_text(BOTH + GERMAN.format(model=other_model))
 

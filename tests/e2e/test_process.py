@@ -180,7 +180,7 @@ def test_sigterm_while_the_engine_loads_ends_the_process(stage: str) -> None:
 
 @engine
 @pytest.mark.long
-def test_no_engine_process_outlives_a_gateway_that_is_killed_while_it_loads() -> None:
+def test_killed_loading_gateway_leaves_no_engine_process() -> None:
     with gateway_process() as gateway:
         gateway.wait_for("starting the engine process")
         while not engine_processes(gateway):

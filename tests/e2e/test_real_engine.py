@@ -68,7 +68,7 @@ async def test_a_sentence_is_translated_into_every_language(real_gateway: Gatewa
     assert "早上好" in texts["zh"]
 
 
-async def test_the_model_is_sure_of_what_it_knows_and_unsure_of_the_rest(real_gateway: GatewayProcess) -> None:
+async def test_model_is_sure_only_of_what_it_knows(real_gateway: GatewayProcess) -> None:
     async with connect(real_gateway.url, reads=["ja", "es", "de", "fr", "zh"], speaks="en") as session:
         # As in a meeting: most of it is taken over from what was shown before.
         await session.partial("We have 2 topics on")
@@ -175,7 +175,8 @@ async def test_what_nobody_waits_for_leaves_the_engine(real_gateway: GatewayProc
     assert await alone(real_gateway, "Can you hear me?", "de")
 
 
-async def test_64_utterances_over_16_sessions_each_arrive_where_they_belong(real_gateway: GatewayProcess) -> None:
+async def test_many_utterances_over_many_sessions_arrive_correctly(real_gateway: GatewayProcess) -> None:
+    """There are 64 utterances over 16 sessions."""
     targets = ["ja", "es", "de", "fr"]
     expected = {
         (text, target): await alone(real_gateway, text, target) for text in SENTENCES for target in targets

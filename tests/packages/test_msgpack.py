@@ -79,7 +79,7 @@ async def test_a_session_speaks_msgpack_and_nothing_else(project: Path, gateway:
     assert printed == ["translation.v1.msgpack", "[ja] Let us move the launch.", "object"]
 
 
-async def test_what_is_too_large_is_measured_as_it_is_sent(project: Path, gateway: GatewayProcess) -> None:
+async def test_message_size_is_measured_as_sent(project: Path, gateway: GatewayProcess) -> None:
     """A quotation mark takes two bytes in JSON and one in msgpack."""
     printed = await output_of(
         project,
@@ -125,7 +125,7 @@ async def test_a_codec_without_its_functions_is_refused(project: Path) -> None:
     ]
 
 
-async def test_the_client_keeps_to_every_transcript_of_the_conformance_kit(project: Path) -> None:
+async def test_msgpack_client_keeps_to_conformance_transcripts(project: Path) -> None:
     code = (ROOT / "examples/conformance/driver.mjs").read_text()
     told = code.replace("{ ...options,", "{ codec, ...options,")
     assert told != code

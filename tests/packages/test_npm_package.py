@@ -51,7 +51,7 @@ class Client(Peer):
 # ------------------------------------------------------------ the archive
 
 
-def test_the_archive_has_the_client_its_types_and_no_dependency(npm_archive: Path, node_project: Path) -> None:
+def test_archive_has_client_and_types_without_dependencies(npm_archive: Path, node_project: Path) -> None:
     with tarfile.open(npm_archive) as archive:
         names = [name.removeprefix("package/") for name in archive.getnames()]
     scripts = [name for name in names if name.endswith(".js")]
@@ -176,7 +176,7 @@ async def test_options_times_and_the_language_reach_the_gateway(node_project: Pa
     assert printed == ["glossary,context,formality en,ja,de,fr", "unsupported_option context"]
 
 
-async def test_a_formality_is_taken_back_by_a_new_start_of_the_same_session(node_project: Path) -> None:
+async def test_a_new_start_takes_back_a_formality(node_project: Path) -> None:
     starts: list[SessionStart] = []
 
     async def play(connection: Peer) -> None:
@@ -208,7 +208,7 @@ async def test_a_formality_is_taken_back_by_a_new_start_of_the_same_session(node
     assert starts[1].resume is not None
 
 
-async def test_with_a_token_the_glossary_follows_the_start_before_anything_is_said(node_project: Path) -> None:
+async def test_with_a_token_the_glossary_follows_the_start(node_project: Path) -> None:
     """A start with a token may not be long. An update that is refused for good is not sent again."""
     heard: list[Any] = []
 
@@ -281,7 +281,7 @@ async def test_it_needs_only_what_the_documentation_names(node_project: Path, ga
     assert printed == [f"{stream} translation.v1.json", "[ja] Good morning."]
 
 
-async def test_a_gateway_that_cannot_be_reached_or_is_lost_is_said_to_be(node_project: Path) -> None:
+async def test_unreachable_and_lost_gateways_are_reported(node_project: Path) -> None:
     async def play(connection: Peer) -> None:
         await Client(connection.connection).start()
         await connection.leave(1012)
@@ -306,7 +306,7 @@ async def test_a_gateway_that_cannot_be_reached_or_is_lost_is_said_to_be(node_pr
     assert printed == ["The connection to the gateway was lost.", "No gateway can be reached at this address."]
 
 
-async def test_what_a_gateway_says_as_it_closes_is_the_reason(node_project: Path) -> None:
+async def test_closing_reason_is_what_the_gateway_says(node_project: Path) -> None:
     """To a page whose origin it does not allow it sends no error."""
 
     async def play(connection: Peer) -> None:
@@ -326,7 +326,7 @@ async def test_what_a_gateway_says_as_it_closes_is_the_reason(node_project: Path
     assert printed == ["connecting ", "closed This page may not."]
 
 
-async def test_an_address_that_cannot_be_a_gateways_is_refused_at_once(node_project: Path) -> None:
+async def test_impossible_gateway_address_is_refused_at_once(node_project: Path) -> None:
     printed = await output_of(
         node_project,
         """
@@ -485,7 +485,7 @@ def test_the_types_are_those_of_the_gateways_messages(node_project: Path) -> Non
     assert compiled(node_project, "messages", "\n".join(lines)) == ""
 
 
-async def test_the_client_keeps_to_every_transcript_of_the_conformance_kit(node_project: Path) -> None:
+async def test_node_client_keeps_to_conformance_transcripts(node_project: Path) -> None:
     driver = node_project / "driver.mjs"
     driver.write_text((ROOT / "examples/conformance/driver.mjs").read_text())
     for transcript in transcripts():

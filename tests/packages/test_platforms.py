@@ -74,7 +74,7 @@ def test_deno_gets_a_transcript(node_project: Path, gateway: GatewayProcess) -> 
     assert printed == ["true unknown_meeting"]
 
 
-async def test_in_deno_the_client_keeps_to_every_transcript_of_the_conformance_kit(
+async def test_deno_client_keeps_to_conformance_transcripts(
     node_project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = node_project / "driver.mjs"
@@ -122,9 +122,10 @@ def react_native(node_project: Path, tmp_path_factory: pytest.TempPathFactory) -
     return folder
 
 
-async def test_with_what_react_native_has_a_session_translates_and_gives_its_transcript(
+async def test_react_native_session_translates_and_gives_transcript(
     react_native: Path, gateway: GatewayProcess
 ) -> None:
+    """The client runs with what React Native has."""
     printed = await output_of(
         react_native,
         """
@@ -146,7 +147,7 @@ async def test_with_what_react_native_has_a_session_translates_and_gives_its_tra
     assert printed == ["[ja] Good morning.", "Ana [ja] Good morning."]
 
 
-async def test_with_what_react_native_has_a_session_is_kept_when_its_connection_is_replaced(
+async def test_react_native_session_survives_a_replaced_connection(
     react_native: Path, gateway: GatewayProcess
 ) -> None:
     """Its `WebSocket` closes with 1000 where no code is given, which would end the session."""
@@ -168,9 +169,10 @@ async def test_with_what_react_native_has_a_session_is_kept_when_its_connection_
     assert printed == ["null Ana", "true Ben"]
 
 
-async def test_with_what_react_native_has_the_client_keeps_to_every_transcript_of_the_conformance_kit(
+async def test_react_native_client_keeps_to_conformance_transcripts(
     react_native: Path,
 ) -> None:
+    """The client runs with what React Native has."""
     driver = react_native / "driver.mjs"
     driver.write_text(DRIVER.replace(IMPORTED, '"./react_native.mjs"'))
     await keeps_to_every_transcript([str(NODE), str(driver)])

@@ -54,7 +54,8 @@ def test_the_examples_translate(python: Path, gateway: GatewayProcess, example: 
     assert sorted(printed) == ["de [de] Good morning, everyone.", "ja [ja] Good morning, everyone."]
 
 
-def test_it_has_no_engine_and_no_server_and_every_module_of_it_can_be_imported(python: Path) -> None:
+def test_client_imports_without_engine_or_server(python: Path) -> None:
+    """Every module of the client can be imported."""
     program = """
 import importlib, pkgutil, sys, gateway
 names = [module.name for module in pkgutil.walk_packages(gateway.__path__, "gateway.")]

@@ -53,7 +53,7 @@ def test_what_is_unreleased_becomes_the_version() -> None:
         ("1.4.0-rc1", "not a version"),
     ],
 )
-def test_a_version_has_to_be_a_new_and_higher_one(version: str, why: str | None) -> None:
+def test_a_version_is_new_and_higher(version: str, why: str | None) -> None:
     said = refusal(version, "1.3.0", ["v1.4.0"])
     assert said is None if why is None else why in (said or "")
 

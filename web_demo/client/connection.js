@@ -63,7 +63,7 @@ function allowsReconnect(status) {
  * @property {(message: any) => void} received
  * @property {() => void} probe Must send something that the gateway answers.
  * @property {(isStalled: boolean) => void} stalled The gateway's answer is late in a session, or has come after all.
- * @property {(mayReconnect: boolean, reason: string) => void} lost `reason`: a sentence of whoever closed; often empty.
+ * @property {(mayReconnect: boolean, reason: string) => void} lost `reason`: a sentence of the side that closed; often empty.
  */
 
 export class Connection {

@@ -2,7 +2,7 @@
 
 /** @import {ClientEvent} from "./events.js" */
 
-/** Outside of browsers an error that nobody catches says the same. @param {unknown} error */
+/** Outside of browsers an uncaught error says the same. @param {unknown} error */
 function report(error) {
   if (typeof reportError === "function") return reportError(error);
   queueMicrotask(() => {

@@ -14,7 +14,7 @@
  * @property {readonly string[]} [reads] Languages to translate into.
  * @property {Stability} [stability] What is shown of an utterance before it is final. `live` by default.
  * @property {boolean} [originals] Whether captions come in every spoken language, not only in those that are read.
- * @property {boolean} [record] Whether the meeting is recorded, if nobody has begun it yet; `false`: nothing is kept of
+ * @property {boolean} [record] Whether the meeting is recorded, if it has not begun yet; `false`: nothing is kept of
  *   what is said. In a meeting that is otherwise, the session is refused. By default it is as it is: `started.record`.
  * @property {Glossary} [glossary] How terms are to be translated.
  * @property {string} [context] What the meeting is about.

@@ -212,7 +212,7 @@ export class GatewayClient {
 
   /**
    * Stop translating an utterance. Its missing translations arrive as `translation.failed`. An utterance that is not
-   * accepted yet is refused, and everybody who has seen it gets `utterance.cancelled`.
+   * accepted yet is refused, and all clients that have seen it get `utterance.cancelled`.
    * @param {string} id
    */
   cancel(id) {
@@ -372,7 +372,7 @@ export class GatewayClient {
       this.#emitter.emit(error);
       return canStart ? this.#starter.send() : this.#connection.close();
     }
-    // A draining gateway closes the connection next. There is no point in trying again on it.
+    // A draining gateway closes the connection next. Trying again on it is pointless.
     if (error.code === "draining") return;
     this.#status.enter("loading", error);
     this.#starter.sendLater(retryDelayMs(error));

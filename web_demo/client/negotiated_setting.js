@@ -53,7 +53,7 @@ export class NegotiatedSetting {
 
   /**
    * The gateway refused the requested value: go back to the confirmed one, unless another value is wanted by now.
-   * @returns {boolean} Whether there is a different value to go on with.
+   * @returns {boolean} Whether there is a different value to continue with.
    */
   refuse() {
     const requested = this.#requested;

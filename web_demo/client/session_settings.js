@@ -122,7 +122,7 @@ export class SessionSettings {
     return request(changed);
   }
 
-  /** The meeting is not recorded: whoever comes first after it was lost begins it again as what it was. */
+  /** The meeting is not recorded: the first client to return after it was lost begins it again as such. */
   keepUnrecorded() {
     this.#record = false;
   }
@@ -161,7 +161,7 @@ export class SessionSettings {
   /**
    * The gateway refused the setting that the error names, or all of them.
    * @param {GatewayError} error
-   * @returns {boolean} Whether there are different values to go on with.
+   * @returns {boolean} Whether there are different values to continue with.
    */
   refuse(error) {
     const named = this.#all.filter(([name]) => error.field?.startsWith(name));

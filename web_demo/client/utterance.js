@@ -27,7 +27,7 @@ export class Utterance {
   times = {};
   /** Revision of the newest partial that was sent, or of the final. */
   rev = 0;
-  /** Whether `text` will not change any more. */
+  /** Whether `text` is complete and will no longer change. */
   final = false;
   /** Whether the final was sent on this connection. */
   sent = false;

@@ -10,7 +10,7 @@ import { position, wellFormed } from "./wire/well_formed.js";
 /** @import {GatewayError, Limits, ServerMessage} from "./messages.js" */
 /** @import {Said, Utterance} from "./utterance.js" */
 
-// The shortest time between two partials of one utterance: nobody reads more than four a second.
+// The shortest time between two partials of one utterance: no reader takes in more than four a second.
 const PARTIAL_MS = 250;
 // How many cancels are kept to be repeated after a lost connection.
 const MAX_CANCELS = 32;
@@ -196,7 +196,7 @@ export class UtteranceSender {
   onRefused(id, error) {
     const utterance = this.#queue.find(id);
     if (utterance === undefined) {
-      // The gateway refused a cancel. If there is nothing left to cancel, nobody needs to know.
+      // The gateway refused a cancel. If nothing is left to cancel, the caller need not know.
       if (this.#cancels.delete(id) && error.retryable) setTimeout(() => this.cancel(id), retryDelayMs(error));
     } else if (utterance.refusePartial()) {
       // A refused partial is dropped silently. The error may have been about the final that followed it. So the final
@@ -234,7 +234,7 @@ export class UtteranceSender {
 
   // ---- the session
 
-  /** @param {boolean} recovered Whether the session goes on: then the gateway still knows what is to be cancelled. */
+  /** @param {boolean} recovered Whether the session was resumed: then the gateway still knows what is to be cancelled. */
   onSessionStarted(recovered) {
     if (recovered) {
       for (const id of this.#cancels.keys()) this.#sendCancel(id);

@@ -7,7 +7,7 @@ import { askForToken } from "../session/token_source.js";
 
 /**
  * A text in one language. `status`: it was said in this language (`original`), or `translated`; `failed`: `code` says
- * why; `missing`: nobody read this language then, or it is not finished.
+ * why; `missing`: no participant read this language then, or it is not finished.
  * @typedef {{status: "original" | "translated" | "failed" | "missing", text: string | null, code: string | null}} Rendering
  * @typedef {{participant: string, utterance: string, speaker: string, lang: string, rev: number, text: string,
  *   at_ms: number, start_ms: number | null, end_ms: number | null,
@@ -56,8 +56,8 @@ export async function fetchTranscript(address, meeting, { languages = [], last, 
 }
 
 /**
- * Let the gateway forget what was said in a meeting, now and before; also where nothing is kept of it. Whoever is in the
- * meeting is reconnected, and it goes on with nothing said.
+ * Let the gateway forget what was said in a meeting, now and before; also where nothing is kept of it. The clients in the
+ * meeting are reconnected, and it continues with an empty log.
  * @param {string} address As for `fetchTranscript`.
  * @param {string} meeting
  * @param {object} [options]

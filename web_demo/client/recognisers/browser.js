@@ -42,7 +42,7 @@ export class Browser {
     if (type === "start") {
       this.#begin();
     } else if (type === "end") {
-      // What it called final is, as it says no more; what it did not goes on in its next run.
+      // What it called final is final, as it will say nothing else; the rest continues in its next run.
       if (this.#isLoose) return this.rest();
       this.restarted();
     }

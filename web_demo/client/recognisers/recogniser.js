@@ -36,14 +36,14 @@ export class Recogniser {
   }
 
   /**
-   * The recogniser was started again, or its connection: what comes goes on with the sentence.
+   * The recogniser was started again, or its connection: what comes next continues the sentence.
    * @param {number} [beginMs] Where its clock begins now; by default at the newest time that it said.
    */
   restarted(beginMs) {
     this.#form?.restarted(beginMs);
   }
 
-  /** What is to be said when the recogniser says no more. @returns {RecognisedSpeech[]} */
+  /** What is to be said when the recogniser has ended. @returns {RecognisedSpeech[]} */
   rest() {
     return this.#form?.rest() ?? [];
   }

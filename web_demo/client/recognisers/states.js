@@ -16,11 +16,11 @@ import { NO_TIMES, timesOf, Utterances } from "./utterances.js";
  * @typedef {object} Line
  * @property {string} text
  * @property {AudioTimes} times
- * @property {boolean} complete Whether it will not grow any more.
+ * @property {boolean} complete Whether it will no longer grow.
  * @property {unknown} voice
  */
 
-// Above this probability that nobody speaks, Whisper invents.
+// Above this probability of silence, Whisper invents.
 const NO_SPEECH = 0.6;
 // After such a pause, text that was added is another utterance.
 const PAUSE_MS = 2_000;

@@ -20,7 +20,7 @@ export const GUESS_WORDS = 3;
 const SENTENCE_WORDS = 5;
 // How many earlier utterances can be repeated.
 const EARLIER = 8;
-// So often people say the same without a pause. Whisper does it on and on.
+// So often people say the same without a pause. Whisper does it endlessly.
 const TWICE = 2;
 // The longest gap between two texts that is not a pause.
 const PAUSE_MS = 100;
@@ -108,7 +108,7 @@ export class Utterances {
     const heard = plain(text);
     if (!heard) return [];
     if (!this.#open?.kept && this.isRepeated(heard, times)) {
-      // What was shown of it is no part of another text.
+      // What was shown of it is not part of another text.
       if (this.#open !== null && goesOn(this.#open.whole, heard)) this.#open.whole = heard;
       return [];
     }
@@ -148,7 +148,7 @@ export class Utterances {
   }
 
   /**
-   * The recogniser shows nothing of it any more. A guess is given up; more stays, as it may come back.
+   * The recogniser no longer shows any of it. A guess is given up; more stays, as it may come back.
    * @param {string} [done] Its newest line, which was said. What was shown of it once more is given up, too.
    * @returns {RecognisedSpeech[]}
    */

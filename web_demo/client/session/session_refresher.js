@@ -1,4 +1,4 @@
-// Answers `token.expiring` with a new token, so that the session goes on. Knows when to try again; must not know what
+// Answers `token.expiring` with a new token, so that the session continues. Knows when to try again; must not know what
 // happens if there is none: the gateway ends the session, and the next one starts with a new token.
 
 import { askForToken, NoToken } from "./token_source.js";
@@ -17,7 +17,7 @@ export class SessionRefresher {
   #send;
   /** When the session ends, by `performance.now()`. */
   #endsAt = 0;
-  /** The refresh that goes on; null if there is none. @type {object | null} */
+  /** The refresh in progress; null if there is none. @type {object | null} */
   #current = null;
   #isUnanswered = false;
   /** @type {number | undefined} */

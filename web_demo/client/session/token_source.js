@@ -2,12 +2,12 @@
 
 /** A token, or a function that gets a fresh one. @typedef {string | (() => string | Promise<string>)} TokenSource */
 
-// A source that has not answered by then has failed: nobody else would notice.
+// A source that has not answered by then has failed: no other part would notice.
 const TIMEOUT_MS = 30_000;
 
-/** Why there is no token. It never says anything of a token. */
+/** Why there is no token. It never quotes a token. */
 export class NoToken extends Error {
-  /** Whether there is no use in asking again. */
+  /** Whether asking again is useless. */
   permanent;
 
   /** @param {unknown} cause */

@@ -1,4 +1,4 @@
-// What somebody may do in a meeting, and why somebody may not join. Must not know how that is found out.
+// What a participant may do in a meeting, and why one may not join. Must not know how that is found out.
 
 import { t } from "../words/words.js";
 
@@ -18,7 +18,7 @@ import { t } from "../words/words.js";
  * @property {string | null} fragment What links need so that others may come, too; null if they may not.
  */
 
-/** Where nobody needs a token. @type {Access} */
+/** Where no token is needed. @type {Access} */
 export const EVERYTHING = {
   speak: true,
   read: true,

@@ -23,11 +23,11 @@ const TIMEOUT_MS = 10_000;
 
 /** The gateway will not give a token for this invite. */
 export class InviteRefused extends Error {
-  /** For the client: there is no use in asking again. */
+  /** For the client: asking again is useless. */
   permanent = true;
 }
 
-/** @param {string} fragment Of an address. @returns {Invite | null} */
+/** @param {string} fragment Fragment of an address. @returns {Invite | null} */
 export function inviteIn(fragment) {
   const code = new URLSearchParams(fragment.replace(/^#/, "")).get("invite");
   return code ? new Invite(code) : null;

@@ -8,7 +8,7 @@ function oneOf(...values) {
 }
 
 /**
- * Of each parameter: its default, the values allowed, and these in words.
+ * Each parameter's default, the values allowed, and these in words.
  * @satisfies {Record<string, [string, RegExp, () => string]>}
  */
 const PARAMETERS = {

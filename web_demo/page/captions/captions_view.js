@@ -123,7 +123,7 @@ function fillScreen(view) {
   view.append(fill);
 }
 
-/** A text in a frame that shows the end of it if it is too long. */
+/** A text in a frame that shows its end if it is too long. */
 function captionText(text = "", lang = "", className = "", speaker = "") {
   const paragraph = element("p", "");
   paragraph.lang = lang;
@@ -161,7 +161,7 @@ async function accessOf(invite, say) {
  * @param {object} options
  * @param {HTMLElement} options.host The element to show the captions in.
  * @param {string} options.streamUrl
- * @param {URLSearchParams} options.query Of the page's address.
+ * @param {URLSearchParams} options.query Query of the page's address.
  * @param {Invite | null} options.invite It names the meeting, too.
  */
 export async function startCaptions({ host, streamUrl, query, invite }) {
@@ -213,7 +213,7 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
     ...recordIn(query),
     ...(access.token && { token: access.token }),
   });
-  /** @type {string[]} The languages into which nothing is translated any more. */
+  /** @type {string[]} The languages into which nothing is translated any longer. */
   let gone = [];
   const sayGone = () => {
     const languages = gone.map((tag) => languageName(tag, englishName(tag) || tag)).join(t("list.comma"));

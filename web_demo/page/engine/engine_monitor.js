@@ -55,7 +55,7 @@ export class EngineMonitor {
   }
 
   /**
-   * @param {ClientEvent} event Of the client in the page's meeting.
+   * @param {ClientEvent} event From the client in the page's meeting.
    * @param {readonly string[]} reads What this client reads.
    */
   onEvent(event, reads) {

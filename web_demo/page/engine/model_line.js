@@ -9,7 +9,7 @@ const NEXT_COMMAND = "make demo MODEL=tencent/HY-MT1.5-1.8B";
 
 /**
  * @param {{model: string, family: string}} gateway
- * @param {boolean} isForOperator Whether whoever reads it may have started the gateway.
+ * @param {boolean} isForOperator Whether the reader may have started the gateway.
  */
 export function modelLine({ model, family }, isForOperator) {
   const isDemo = family === "bundled";

@@ -73,7 +73,7 @@ export class UtteranceTracker {
   }
 
   /**
-   * End utterances of which nothing was heard for too long.
+   * End utterances that were silent for too long.
    * @param {number} nowMs
    */
   endSilent(nowMs) {
@@ -95,7 +95,7 @@ export class UtteranceTracker {
   }
 
   /**
-   * @param {string} name Of the source.
+   * @param {string} name Name of the source.
    * @param {ClientEvent} event
    * @param {number} nowMs
    */
@@ -261,7 +261,7 @@ function addTranslation({ langs }, lang) {
   if (!langs.has(lang)) langs.set(lang, { firstTokenMs: null, endMs: null, outcome: "unknown" });
 }
 
-/** It ends with its last translation, or at once if nobody reads one. @param {TrackedUtterance} utterance */
+/** It ends with its last translation, or at once if no participant reads one. @param {TrackedUtterance} utterance */
 function endIfComplete(utterance) {
   const ends = [...utterance.langs.values()].map(({ endMs }) => endMs);
   if (!ends.includes(null)) utterance.endMs = Math.max(utterance.acceptedMs ?? -Infinity, ...ends.map(Number));

@@ -1,5 +1,5 @@
-// Who may run a demo in the meeting, and when: whoever opened it, while nobody else is there. When somebody joins, the demo
-// stops, and its host is asked whether it goes on. Must not know what a demo shows.
+// Who may run a demo in the meeting, and when: the host, while no other participant is there. When a participant joins,
+// the demo stops, and the host is asked whether it resumes. Must not know what a demo shows.
 
 import { hideAlert, showAlert } from "../status/alert.js";
 import { t } from "../words/words.js";
@@ -20,7 +20,7 @@ export class DemoControls {
   #speakers;
   /** Other elements that are shown while a demo may be started. @type {HTMLElement[]} */
   #controls = [];
-  /** Whether the host lets the demo go on although others are there. */
+  /** Whether the host lets the demo continue although others are there. */
   #goesOn = false;
 
   /**
@@ -53,7 +53,7 @@ export class DemoControls {
     client.listen((event) => this.#onEvent(event));
   }
 
-  /** Whether a demo may be started now, or has the host's leave to go on. */
+  /** Whether a demo may be started now, or has the host's permission to continue. */
   get areAllowed() {
     if (!this.#isHost || this.#client.participant === "") return false;
     return this.#stranger === undefined || (this.#goesOn && this.#isRunning);
@@ -75,7 +75,7 @@ export class DemoControls {
     return this.sample.isPlaying || this.#speakers.count > 0;
   }
 
-  /** Somebody else in the meeting. Nobody is one while the sample meeting's speakers are still joining. */
+  /** Another participant. There is none while the sample meeting's speakers are still joining. */
   get #stranger() {
     return [...this.#client.participants.values()].find(({ participant }) => this.sample.isStranger(participant));
   }
@@ -84,7 +84,7 @@ export class DemoControls {
   #onEvent(event) {
     switch (event.type) {
       case "participant.joined":
-        // Everybody who joins is asked about.
+        // The host is asked about each participant who joins.
         if (this.sample.isStranger(event.participant)) this.#goesOn = false;
         return this.#check(event.name);
       case "session.started":
@@ -93,7 +93,7 @@ export class DemoControls {
     }
   }
 
-  /** Stop the demo if somebody else is there. @param {string} [joined] The name of who has just joined. */
+  /** Stop the demo if another participant is there. @param {string} [joined] The name of the participant who has just joined. */
   #check(joined) {
     this.#goesOn &&= this.#isRunning;
     const stranger = this.#stranger;
@@ -102,7 +102,7 @@ export class DemoControls {
     this.#show();
   }
 
-  /** @param {string} name Of who joined. */
+  /** @param {string} name Name of the participant who joined. */
   #ask(name) {
     const wasPlaying = this.sample.isPlaying;
     const speakers = this.#speakers.count;

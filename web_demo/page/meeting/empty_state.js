@@ -31,7 +31,7 @@ export class EmptyState {
   }
 
   /**
-   * Whoever opens a meeting is not asked before it, and may leave the name out.
+   * The host of a meeting is not asked before it, and may leave the name out.
    * @param {GatewayClient} client
    * @param {() => void} onSaved
    */
@@ -44,7 +44,7 @@ export class EmptyState {
     this.element.append(ask);
     const show = () => {
       ask.hidden = client.name !== "";
-      if (!ask.contains(document.activeElement)) form.update(); // not while somebody types
+      if (!ask.contains(document.activeElement)) form.update(); // not while the user types
     };
     client.listen(({ type }) => type === "session.started" && show());
     show();

@@ -12,7 +12,7 @@ export class OfferedLanguages {
   all;
   /** @type {Targets | undefined} */
   targets;
-  /** Tag → name, also of those that are not offered any more. @type {Map<string, string>} */
+  /** Tag → name, also of those that are no longer offered. @type {Map<string, string>} */
   #names;
 
   /** @param {{languages: readonly Language[], targets?: Targets}} first */
@@ -30,7 +30,7 @@ export class OfferedLanguages {
   nameOf = (tag) =>
     tag === "und" ? t("language.unknown") : (this.#names.get(tag) ?? languageName(tag, englishName(tag) || tag));
 
-  /** All, and one that somebody speaks: what they say must not go as another language. @param {string} tag */
+  /** All, and one that a participant speaks: what they say must not go as another language. @param {string} tag */
   with(tag) {
     return tag === "" || this.tags.includes(tag) ? this.all : [...this.all, { tag, name: this.nameOf(tag) }];
   }
@@ -48,8 +48,8 @@ export class OfferedLanguages {
    * What is offered now.
    * @param {{languages: readonly string[], targets?: Targets}} now Tags.
    * @param {readonly string[]} reads
-   * @returns {string | null} Null if that is as before; else a sentence if nothing is translated any more into one of those
-   *   that are read.
+   * @returns {string | null} Null if that is as before; else a sentence if nothing is translated into one of those
+   *   that are read any longer.
    */
   change({ languages, targets }, reads) {
     if (JSON.stringify([languages, targets]) === JSON.stringify([this.tags, this.targets])) return null;

@@ -51,7 +51,7 @@ export class SampleMeetingButton {
     return this.#player.isPlaying;
   }
 
-  /** Whether somebody in the meeting may be a person, and not one of its speakers. @param {string} participant */
+  /** Whether a participant may be a person, and not one of its speakers. @param {string} participant */
   isStranger(participant) {
     return this.#player.isComplete && !this.#player.has(participant);
   }

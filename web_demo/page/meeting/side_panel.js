@@ -53,7 +53,7 @@ export class SidePanel {
       if (this.isOpen && !WIDE.matches && isOutside && document.querySelector("dialog[open]") === null) this.close();
     });
     this.#select(tabs[0]?.id ?? "");
-    // Whoever has just chosen the page's language goes on where they were.
+    // A user who has just chosen the page's language continues where they were.
     this.element.hidden = !WIDE.matches && history.state?.isPanelOpen !== true;
   }
 

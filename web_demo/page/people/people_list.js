@@ -5,7 +5,7 @@ import { t } from "../words/words.js";
 import { NameForm } from "./name_form.js";
 
 /** @typedef {import("../../client/gateway_client.js").GatewayClient} GatewayClient */
-/** @typedef {{speaks: string | null, reads: readonly string[]}} Role What somebody does in the meeting. */
+/** @typedef {{speaks: string | null, reads: readonly string[]}} Role What a participant does in the meeting. */
 
 /** In `bdi`, so that a right-to-left name does not change the direction around it. @param {string} name */
 function nameElement(name) {

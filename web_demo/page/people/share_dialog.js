@@ -43,7 +43,7 @@ export class ShareDialog {
    * @param {() => Record<string, string>} [options.more] What a link to it has besides.
    * @param {() => readonly Language[]} options.languages
    * @param {(problem: string) => void} options.onProblem
-   * @param {string} [options.fragment] Of an address with an invite, which names the meeting, too.
+   * @param {string} [options.fragment] Fragment of an address with an invite, which names the meeting, too.
    * @param {boolean} [options.hasCaptions] Whether there is a link to captions.
    */
   constructor({ meeting, more = () => ({}), languages, onProblem, fragment = "", hasCaptions = true }) {

@@ -27,7 +27,7 @@ const randomOf = (values) => values[Math.floor(Math.random() * values.length)];
 
 const isPageHidden = () => document.visibilityState === "hidden";
 
-/** Somebody who says a sentence now and then. */
+/** A speaker who says a sentence now and then. */
 class Speaker {
   #client;
   #lang;
@@ -105,7 +105,7 @@ class Speaker {
 export class SimulatedSpeakers {
   /** The gateway's languages. @type {readonly Language[]} */
   languages;
-  /** Why nobody else could join; empty if everybody could. */
+  /** Why no more speakers could join; empty if all could. */
   problem = "";
   #streamUrl;
   #onEvent;

@@ -110,7 +110,7 @@ export class ReadingSettings {
       if (nativeName(tag) !== name) label.append(element("span", "own-name", nativeName(tag)));
       this.#languages.set(tag, input);
       this.#chips.append(label);
-      // Whoever is choosing goes on where they were.
+      // A user who is choosing continues where they were.
       if (input.dataset.testid === focused?.dataset.testid) input.focus();
     }
     this.#show();
@@ -209,7 +209,7 @@ function savedReading(languages) {
   const saved = loadPreference("reads");
   let reads = (saved ?? "").split(",").filter((tag) => tags.includes(tag));
   // Nothing is saved at the first visit; with another model, the saved languages may be unknown.
-  // Of what somebody reads, one language is enough: more are a choice.
+  // One of the languages that the user reads is enough: more are a choice.
   if (saved !== "" && !reads.length) reads = preferredLanguages(languages).slice(0, 1);
   if (saved !== "" && !reads.length) reads = tags.slice(0, 2);
   const stability = STABILITIES.find(([value]) => value === loadPreference("stability"))?.[0] ?? "live";

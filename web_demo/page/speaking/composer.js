@@ -402,7 +402,7 @@ export class Composer {
    */
   #saySample(sentence, lang) {
     this.#setRemark("");
-    // Nobody would see it grow: it is among what waits to be sent at once.
+    // No reader would see it grow: it is among what waits to be sent at once.
     if (this.#client.state !== "open") return void this.#client.final({ text: sentence, lang });
     /** @type {string | undefined} */
     let id;

@@ -73,7 +73,7 @@ export function regionalTag(tag) {
   return navigator.languages.find((own) => new RegExp(`^${language}-[A-Z]{2}$`).test(own)) ?? likely;
 }
 
-/** Whether it may go on listening after a stop, as Safari does. */
+/** Whether it may continue listening after a stop, as Safari does. */
 function listensOn() {
   return /^Apple/.test(navigator.vendor) || /^(?!.*(Chrom|Android)).*Safari/.test(navigator.userAgent);
 }
@@ -134,7 +134,7 @@ export class Microphone {
   }
 
   /**
-   * Stop listening. Of the sentence that was begun the end is still recognised, where the browser listens no longer;
+   * Stop listening. The end of the sentence that was begun is still recognised, where the browser no longer listens;
    * nothing else that is heard from now on is sent.
    */
   stop() {

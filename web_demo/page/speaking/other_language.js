@@ -11,7 +11,7 @@ const LETTERS = {
   Hant: /\p{Script=Hani}/u,
   Kore: /[\p{Script=Hang}\p{Script=Hani}]/u,
 };
-// Of a shorter text the browser's detector knows little.
+// The browser's detector knows little about a shorter text.
 const LEAST_CHARS = 12;
 const CERTAIN = 0.9;
 

@@ -39,7 +39,7 @@ export class ConnectionBanner {
   #readiness = { status: "ready", reason: "" };
   /** Null before one has joined. @type {ConnectionState | null} */
   #connection = null;
-  /** Whether there has been a session, which the client tries to go on with. */
+  /** Whether there has been a session, which the client tries to resume. */
   #hadSession = false;
   #isUnanswered = false;
   #isRestarting = false;

@@ -17,7 +17,7 @@ import { t } from "../words/words.js";
  * @typedef {object} Readiness
  * @property {"ready" | "starting" | "failed" | "draining" | "unreachable"} status
  * @property {string} reason One sentence for people; empty when ready.
- * @property {boolean} [needsToken] Whether the gateway lets nobody in without a token.
+ * @property {boolean} [needsToken] Whether the gateway requires a token to join.
  * @property {EngineStatus[]} [engines] Empty where there is only one.
  * @property {number} [waiting] Translations that wait for their turn.
  */

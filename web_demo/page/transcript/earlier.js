@@ -111,7 +111,7 @@ class LoadError extends Error {}
 
 /**
  * @param {Utterance} said
- * @param {string} epoch Of the log that it is from.
+ * @param {string} epoch Epoch of the log that it is from.
  * @returns {Entry}
  */
 function entryOf({ participant, utterance, speaker, lang, rev, text, at_ms, offset, translations }, epoch) {

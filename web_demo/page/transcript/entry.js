@@ -29,14 +29,14 @@ import { t } from "../words/words.js";
  * @property {string} lang Empty before the first caption.
  * @property {string} text Empty before the first caption.
  * @property {number} rev Revision of `text`.
- * @property {boolean} final Whether `text` will not change any more.
+ * @property {boolean} final Whether `text` is complete and will no longer change.
  * @property {boolean} own
  * @property {Date | null} at When it was accepted, or first heard of until then; null if an older gateway does not say when.
  * @property {string} reason Why nothing more will come for it, or empty.
  * @property {boolean} unsent Own and final, but not accepted by the gateway. If nothing was heard of it before, its caption makes a new entry.
  * @property {Map<string, Cell>} cells Translations, by language.
  * @property {number} offset Position of its final caption in the meeting's log; 0 as long as there is none.
- * @property {string} epoch Of that log; empty as long as there is no position.
+ * @property {string} epoch Epoch of that log; empty as long as there is no position.
  * @property {boolean} isEarlier Whether it was loaded after all that is below it.
  * @property {Set<string>} optional Languages that were not read when it was said. A translation may come, or not.
  */

@@ -9,7 +9,7 @@ import { t } from "../words/words.js";
 /** @typedef {import("./transcript.js").Change} Change */
 /** @typedef {import("./transcript.js").Transcript} Transcript */
 
-// What waited longer for its turn is skipped: the meeting has gone on.
+// What waited longer for its turn is skipped: the meeting is further on by then.
 const LATE_MS = 15_000;
 const OFF = "";
 

@@ -12,7 +12,7 @@ import { cellOf, isSaid, isSettled, keyOf, unsentKey } from "./entry.js";
 /**
  * @typedef {object} Change
  * @property {Entry} entry
- * @property {string} lang Of the translation that changed.
+ * @property {string} lang Language of the translation that changed.
  * @property {"new" | "original" | "translation" | "gone"} what
  */
 
@@ -65,7 +65,7 @@ export class Transcript {
 
   /**
    * Put what was said before everything else at the beginning.
-   * @param {string} epoch Of the log that it is from: another one knows nothing of this transcript.
+   * @param {string} epoch Epoch of the log that it is from: another one knows nothing of this transcript.
    * @param {readonly Entry[]} earlier Oldest first.
    */
   addEarlier(epoch, earlier) {
@@ -279,7 +279,7 @@ export class Transcript {
     }
   }
 
-  /** @param {string} key Of an utterance that its speaker cancelled. */
+  /** @param {string} key Key of an utterance that its speaker cancelled. */
   #onCancelled(key) {
     const entry = this.#entries.get(key);
     if (entry !== undefined && !isSaid(entry)) this.#remove(entry);
@@ -305,7 +305,7 @@ export class Transcript {
   #onQueued({ id, lang, text }) {
     const known = this.#ownEntries(id);
     if (known.some((entry) => isSaid(entry) && !(entry.unsent && entry.reason))) return;
-    // Its translation goes on where it was: the gateway does not begin it again.
+    // Its translation continues where it was: the gateway does not begin it again.
     const begun = known.find((entry) => !entry.unsent);
     for (const entry of known) if (entry !== begun) this.#remove(entry);
     const entry = begun ?? this.#begin(unsentKey(id), this.#self, id);

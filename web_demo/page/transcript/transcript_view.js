@@ -62,7 +62,7 @@ export class TranscriptView {
   /** To be drawn in the next frame: row → columns that changed. @type {Map<string, Set<string>>} */
   #due = new Map();
   #frame = 0;
-  /** Of the name that is shown at the top, in px, when it was shown last. */
+  /** The height of the name at the top, in px, when it was shown last. */
   #speakerHeight = 0;
   /** Whether some of what is to be drawn may not be translated into a language that is read. */
   #hasUntranslated = false;
@@ -299,7 +299,7 @@ export class TranscriptView {
     this.#showSpeaker(next !== undefined && (row?.getBoundingClientRect().bottom ?? 0) <= below ? next : row, below);
   }
 
-  /** @param {Element | undefined} row @param {number} top Of what is visible, in px. */
+  /** @param {Element | undefined} row @param {number} top Upper edge of what is visible, in px. */
   #showSpeaker(row, top) {
     const shown = row instanceof HTMLElement ? this.#byKey.get(row.dataset.key ?? "") : undefined;
     const isAway = shown !== undefined && shown.nameBottom < top + 1;

@@ -20,7 +20,7 @@ import { isSaid, speakerName } from "./entry.js";
 /** The place of an original above the columns. */
 export const AS_SPOKEN = "";
 
-// Of somebody who goes on speaking, name, language and time are shown again after so long.
+// The name, language and time of a speaker who continues are shown again after so long.
 const GROUP_MS = 300_000;
 
 // The row that says what the marks mean: one is enough, or half the transcript would say so.
@@ -182,7 +182,7 @@ export class UtteranceRow {
     this.element.classList.toggle("follows", follows);
   }
 
-  /** Whether it was said before anybody read this language. @param {string} lang */
+  /** Whether it was said before any participant read this language. @param {string} lang */
   isUntranslated(lang) {
     return this.entry.lang !== lang && this.entry.optional.has(lang) && !this.entry.cells.has(lang);
   }
