@@ -265,7 +265,7 @@ class Finals:
         """By language. Raises what `Scheduler.admit` raises."""
         requests = []
         for lang in languages:
-            # What readers have seen of it is gone on from, unless the whole text makes it implausible.
+            # It continues what readers have seen of it, unless the whole text makes that implausible.
             prefix, draft = self._partials.draft(room, utterance.key, lang)
             requests.append(
                 TranslationRequest(

@@ -44,24 +44,17 @@ def test_while_it_waits_a_newer_request_takes_its_place() -> None:
     assert ticket.request.text == "two"
 
 
-def test_request_of_another_pair_is_not_exchanged() -> None:
-    ticket = admitted("one")
-    assert not ticket.exchange(replace(request("two"), source="de"))
-    assert ticket.request.text == "one"
-
-
-@pytest.mark.parametrize("stage", [Stage.RUNNING, Stage.ENDED])
-def test_once_its_turn_has_come_it_is_not_exchanged(stage: Stage) -> None:
-    ticket = admitted("one")
-    ticket.stage = stage
-    assert not ticket.exchange(request("two"))
-    assert ticket.request.text == "one"
-
-
-def test_given_up_ticket_is_not_exchanged() -> None:
-    ticket = admitted("one")
-    ticket.given_up = Cancelled("The test says so.")
-    assert not ticket.exchange(request("two"))
+@pytest.mark.parametrize("why", ["another pair", "running", "ended", "given up"])
+def test_otherwise_it_is_not_exchanged(why: str) -> None:
+    ticket, newer = admitted("one"), request("two")
+    match why:
+        case "another pair":
+            newer = replace(newer, source="de")
+        case "given up":
+            ticket.given_up = Cancelled("The test says so.")
+        case _:
+            ticket.stage = Stage(why)
+    assert not ticket.exchange(newer)
     assert ticket.request.text == "one"
 
 
