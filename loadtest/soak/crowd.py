@@ -79,8 +79,7 @@ class WireCodec(Codec):
     """JSON; says which publications had arrived before in this session, since the client drops those."""
 
     def __init__(self, client: str, say: Callable[[Record], None]) -> None:
-        encode, decoder = msgspec.json.encode, msgspec.json.Decoder
-        super().__init__(JSON.subprotocol, binary=False, encode=encode, decoder=decoder, format_name="JSON")
+        super().__init__(JSON.subprotocol, "JSON", msgspec.json, binary=False)
         self._client = client
         self._say = say
         # The highest offset of this session.
