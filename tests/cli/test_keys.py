@@ -109,19 +109,13 @@ def test_keys_are_removed_by_their_id(path: Path, capsys: Capture) -> None:
         ran(capsys, "key", action, "--keys", path)
     keys = load(path)
     for id in (keys.signing[0].kid, keys.api[1].id):
-        assert ran(capsys, "key", "remove", id, "--keys", path) == (
-            0,
-            "",
-            f"gateway: The key {id} is removed from {path}.\n",
-        )
+        removed = f"gateway: The key {id} is removed from {path}.\n"
+        assert ran(capsys, "key", "remove", id, "--keys", path) == (0, "", removed)
     left = KeyFile(signing=keys.signing[1:], api=keys.api[:1])
     assert load(path) == left
     gone = keys.signing[0].kid
-    assert ran(capsys, "key", "remove", gone, "--keys", path) == (
-        3,
-        "",
-        f"gateway: There is no key {gone} in {path}.\n",
-    )
+    unknown = f"gateway: There is no key {gone} in {path}.\n"
+    assert ran(capsys, "key", "remove", gone, "--keys", path) == (3, "", unknown)
     assert load(path) == left
 
 
@@ -169,11 +163,8 @@ def test_a_broken_file_is_left_as_it_is(
 
 @pytest.mark.parametrize("argv", EVERY[2:], ids=" ".join)
 def test_no_file(argv: tuple[str, ...], path: Path, capsys: Capture) -> None:
-    assert ran(capsys, *argv, "--keys", path) == (
-        1,
-        "",
-        f"gateway: The key file {path} cannot be read (No such file or directory).\n",
-    )
+    sentence = f"gateway: The key file {path} cannot be read (No such file or directory).\n"
+    assert ran(capsys, *argv, "--keys", path) == (1, "", sentence)
 
 
 @pytest.mark.parametrize("action", ["new", "api"])
@@ -183,11 +174,8 @@ def test_no_file(argv: tuple[str, ...], path: Path, capsys: Capture) -> None:
 def test_a_file_that_cannot_be_written(
     action: str, name: str, reason: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    assert ran(capsys, "key", action, "--keys", tmp_path / name) == (
-        1,
-        "",
-        f"gateway: The key file {tmp_path / name} cannot be written ({reason}).\n",
-    )
+    sentence = f"gateway: The key file {tmp_path / name} cannot be written ({reason}).\n"
+    assert ran(capsys, "key", action, "--keys", tmp_path / name) == (1, "", sentence)
 
 
 # ---------------------------------------------------------------- tokens
@@ -222,11 +210,7 @@ BOTH: frozenset[Role] = frozenset({"speak", "read"})
         (
             "--langs ja,de-CH,ja --speaks en-US --max-s 60 --expires 1",
             Grant(
-                subject="operator",
-                roles=BOTH,
-                langs=frozenset({"ja", "de"}),
-                speaks=frozenset({"en"}),
-                max_s=60,
+                subject="operator", roles=BOTH, langs=frozenset({"ja", "de"}), speaks=frozenset({"en"}), max_s=60
             ),
             1,
         ),
