@@ -35,7 +35,7 @@ class Fold(Enum):
     ANSWERS = auto()
     # A speaker's label (`>> NAME:`), a dash before speech, quotation marks around the whole.
     EDGES = auto()
-    # Placeholders, addresses, amounts and dates: the model gets a name that it copies.
+    # Placeholders, addresses and dates: the model gets a name that it copies.
     KEPT = auto()
 
 
@@ -235,8 +235,6 @@ _KEPT = regex.compile(
     r"|(?<![\w.+-])[A-Za-z0-9_.+-]++@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
     r"|\{\{[^{}]*\}\}|[$#]?\{[^{}]*\}|%\([^()\s]+\)[a-z]|(?<!\d)%(?:\d+\$)?[\d.]*[sdif@](?!\w)"
     r"|\b\d{4}-\d\d-\d\d(?:T[\d:.+Z-]*\w)?\b|\b\d{1,2}([./])\d{1,2}\1\d{2,4}\b"
-    r"|[$€£¥]\s?\d+(?:[.,' ]\d{3})*[.,]\d{1,2}(?!\d)"
-    r"|(?<![\d.,])\d+(?:[.,' ]\d{3})*[.,]\d{1,2}(?![\d.,]*\d)(?:\s?[$€£¥%])?"
 )
 # Stand for what is kept while the rest is folded: characters of private use.
 _PRIVATE = "\ue000\ue001\ue002\ue003\ue004\ue005"

@@ -112,7 +112,7 @@ def test_what_stands_around_the_words_stays(text: str, before: str, core: str, a
 KEPT = [
     *("{date}", "{{name}}", "${total}", "#{n}", "%1$s", "%s", "%(name)s"),
     *("https://example.com/a?b=(c)&d", "www.example.com", "anna.k+x@mail.example.com"),
-    *("2026-11-29", "12.05.2026", "5/12/26", "$1,200.50", "49,90 €", "3.5%"),
+    *("2026-11-29", "12.05.2026", "5/12/26"),
 ]
 
 
@@ -192,9 +192,13 @@ def test_an_end_mark_would_end_an_unfinished_text() -> None:
     assert folded("yes", final=False).text == "yes"
 
 
-@pytest.mark.parametrize(
-    "text", ["$1,2", "$1,25", "$1,250.5", "49,90", "on 12.05.20", "see www.a.example.c", "say %s"]
-)
+@pytest.mark.parametrize("text", ["$1,200.50", "49,90 €", "3.5%", "12.5 kilos"])
+def test_amounts_are_the_models_to_write(text: str) -> None:
+    """Each language has a form of its own for them, and a ticket's name in place of one lost it."""
+    assert folded(f"It is {text} today.").kept == ()
+
+
+@pytest.mark.parametrize("text", ["on 12.05.20", "see www.a.example.c", "say %s"])
 def test_what_may_grow_is_not_kept_yet(text: str) -> None:
     assert folded(text, final=False).kept == ()
     assert folded(f"{text} or so", final=False).kept
