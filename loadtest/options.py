@@ -252,7 +252,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--out": {"type": Path, "required": True, "metavar": "FOLDER", "help": "where the files of the report go"},
     "--engine": {
         "choices": ("vllm", "simulated"),
-        "help": "which engine; without it the one of --config, or vllm",
+        "help": "which engine; where there is a --config, instead of the one there",
     },
     "--model": {"help": "a folder, or a name vLLM can resolve; without it the small model (demo_model)"},
     "--config": {
@@ -278,7 +278,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         **{"default": "natural", "metavar": "natural|uniform|sentences|FILE"},
         "help": "lengths as people talk, all of one length, one to four sentences each, or lines from a file",
     },
-    "--seed": {"type": int, "default": 1, "help": "which lines"},
+    "--seed": {"type": int, "default": 1, "help": "which lines, people and faults: the same again"},
     "--source": {"default": "en", "metavar": "LANG", "help": "language that is spoken"},
     "--targets": {
         **{"type": listed(str), "default": ("de",), "metavar": "LANG,LANG"},
@@ -293,7 +293,12 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         **{"type": from_(1, 60_000), "default": Objective().first_token_ms, "metavar": "MS"},
         "help": "first token of 99 in 100 translations, from when their line was due",
     },
-    "--repetitions": {"type": between(1, 100), "default": 1, "metavar": "N", "help": "of the same"},
+    "--repetitions": {
+        "type": between(1, 100),
+        "default": 1,
+        "metavar": "N",
+        "help": "rounds of each system and level",
+    },
     "--processes": {"type": between(1, 64), "default": 1, "metavar": "N", "help": "client processes"},
     "--time-limit-s": {"type": between(1, 86_400), "default": 3_600, "metavar": "S", "help": "stop then"},
 }

@@ -34,7 +34,7 @@ def chat(options: TextOptions) -> int:
     with suppress(ImportError):
         # Importing it gives `input` line editing and history.
         import readline  # noqa: F401
-    with LoopThread() as loop:
+    with LoopThread(masked=True) as loop:
         conversation = _Conversation(options)
         try:
             loop.run(conversation.open())

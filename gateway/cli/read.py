@@ -132,8 +132,7 @@ class Board:
             case Caption(final=True) | TranslationFinal():
                 self._name(event.participant, event.speaker)
                 self._drop(event)
-                is_unsure = isinstance(event, TranslationFinal) and event.unsure is True
-                return [self._row(event, f"{UNSURE_SIGN}{event.text}" if is_unsure else event.text)]
+                return [self._row(event, _text_of(event))]
             case Caption():
                 self._name(event.participant, event.speaker)
                 row = self._touch(event, caption=True)
@@ -304,6 +303,12 @@ def _others(started: SessionStarted) -> list[str]:
     return ["with " + ", ".join(f"{one.name} ({one.speaks})" if one.speaks else one.name for one in named)]
 
 
+def _text_of(event: Caption | TranslationFinal) -> str:
+    """The text of a finished row, with a sign before it where the model is unsure."""
+    is_unsure = isinstance(event, TranslationFinal) and event.unsure is True
+    return f"{UNSURE_SIGN}{event.text}" if is_unsure else event.text
+
+
 # ---------------------------------------------------------------- elsewhere
 
 
@@ -313,7 +318,7 @@ class _Lines:
     def show(self, event: SessionEvent) -> None:
         match event:
             case Caption(final=True) | TranslationFinal():
-                print(*map(printable, (event.lang, event.speaker, event.text)), sep="\t", flush=True)
+                print(*map(printable, (event.lang, event.speaker, _text_of(event))), sep="\t", flush=True)
             case TranslationFailed():
                 note(f"{event.lang}: {event.speaker or 'somebody'}: {event.message}")
         if (sentence := session_note(event)) is not None:

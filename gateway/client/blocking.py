@@ -27,7 +27,14 @@ _T = TypeVar("_T")
 
 
 class LoopThread:
-    """An event loop in a thread of its own: it keeps connections alive while the program does other things."""
+    """An event loop in a thread of its own: it keeps connections alive while the program does other things.
+
+    masked: whether Ctrl-C reaches neither the thread nor what it starts, so that it interrupts a wait for input in
+    the main thread. Without it, Ctrl-C also ends a program that gets a token.
+    """
+
+    def __init__(self, *, masked: bool = False) -> None:
+        self._masked = masked
 
     def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
@@ -37,8 +44,7 @@ class LoopThread:
         return self
 
     def _run_loop(self) -> None:
-        # Ctrl-C must reach the main thread: only there does it interrupt a wait for input.
-        if hasattr(signal, "pthread_sigmask"):  # not on Windows
+        if self._masked and hasattr(signal, "pthread_sigmask"):  # not on Windows
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self._loop.run_forever()
 

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from gateway.cli.read import Board
+from gateway.cli.read import Board, _Lines
 from gateway.cli.terminal.drawing import Row
 from gateway.client import Reconnected
 from gateway.domain.sessions import Stability
@@ -277,9 +277,11 @@ async def test_captions_in_a_pipe(langs: list[str]) -> None:
     assert ran == (0, "", "")
 
 
-def test_an_unsure_translation_has_a_sign() -> None:
+def test_an_unsure_translation_has_a_sign(capsys: pytest.CaptureFixture[str]) -> None:
     (row,) = board("ja").apply_event(replace(final("??"), unsure=True))
     assert row.text == "(?) ??"
+    _Lines().show(replace(final("??"), unsure=True))
+    assert capsys.readouterr().out == "ja\tAna\t(?) ??\n"
 
 
 async def test_captions_as_json() -> None:

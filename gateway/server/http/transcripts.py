@@ -266,6 +266,8 @@ def is_marked(query: Mapping[str, str], format: str) -> bool:
     value = query.get("mark")
     if value not in (None, "unsure"):
         raise InvalidValue("`mark` can only be `unsure`.", field="mark")
+    if value is not None and format == "json":
+        raise InvalidValue("JSON has the field `unsure` instead of a mark.", field="mark")
     return value is not None or format == "txt"
 
 

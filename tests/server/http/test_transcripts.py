@@ -158,12 +158,13 @@ async def test_unsure_translations_are_marked() -> None:
             (await client.get(f"/standup/transcript.{end}")).text
             for end in ("txt?lang=ja", "srt?lang=ja", "srt?lang=ja&mark=unsure")
         ]
-        refused = await client.get("/standup/transcript.vtt?mark=all")
+        refused = [await client.get(f"/standup/transcript.{end}") for end in ("vtt?mark=all", "json?mark=unsure")]
     assert answer["utterances"][0]["translations"]["ja"]["unsure"] is True
     assert text == "[00:00:00] Ana: (?) ?\n"
     assert quiet.endswith("Ana: ?\n")
     assert marked.endswith("Ana: (?) ?\n")
-    check_problem(refused, 422, "invalid_value", "mark")
+    for each in refused:
+        check_problem(each, 422, "invalid_value", "mark")
 
 
 async def test_a_note_in_webvtt_names_meeting_and_languages() -> None:

@@ -7,8 +7,9 @@ import { askForToken } from "../session/token_source.js";
 
 /**
  * A text in one language. `status`: it was said in this language (`original`), or `translated`; `failed`: `code` says
- * why; `missing`: no participant read this language then, or it is not finished.
- * @typedef {{status: "original" | "translated" | "failed" | "missing", text: string | null, code: string | null}} Rendering
+ * why; `missing`: no participant read this language then, or it is not finished. `unsure`: a reader should be warned.
+ * @typedef {{status: "original" | "translated" | "failed" | "missing", text: string | null, code: string | null,
+ *   unsure?: boolean}} Rendering
  * @typedef {{participant: string, utterance: string, speaker: string, lang: string, rev: number, text: string,
  *   at_ms: number, start_ms: number | null, end_ms: number | null,
  *   translations: {[lang: string]: Rendering}, offset: number}} TranscriptUtterance

@@ -223,7 +223,9 @@ export class UtteranceRow {
     setIfChanged(this.#name, "textContent", speakerName(this.entry));
     setIfChanged(this.#lang, "textContent", lang && this.#nameOf(lang));
     this.#showTime();
-    this.#remark(reason || (unsent ? t("transcript.unsent") : this.#explains() ? t("transcript.unsure") : ""));
+    const remark = reason || (unsent ? t("transcript.unsent") : "");
+    const explanation = this.#explains(!remark) ? t("transcript.unsure") : "";
+    this.#remark(remark || explanation);
     const state = this.#state();
     if (document.activeElement === this.#cancel && state !== "running") {
       /** @type {HTMLElement | null} */ (this.element.closest("[tabindex]"))?.focus({ preventScroll: true });
@@ -271,10 +273,10 @@ export class UtteranceRow {
     return this.entry.cells.get(lang)?.unsure ? t("transcript.unsure_label", { language }) : language;
   }
 
-  /** Whether it says why a translation is marked: the first row that has a mark does. */
-  #explains() {
+  /** Whether it says why a translation is marked: the first row that has a mark does. @param {boolean} isFree */
+  #explains(isFree) {
     const { lang, cells } = this.entry;
-    const isUnsure = [...this.#cells.keys()].some((column) => column !== lang && cells.get(column)?.unsure);
+    const isUnsure = isFree && [...this.#cells.keys()].some((column) => column !== lang && cells.get(column)?.unsure);
     if (isUnsure && !explaining?.element.isConnected) explaining = this;
     if (!isUnsure && explaining === this) explaining = null;
     return explaining === this;
