@@ -475,7 +475,7 @@ async def test_every_worker_reports_each_engine_for_all() -> None:
         # Whichever of them answers.
         while told[-6:] != [2, 0] * 3:
             a, b = json.loads((await gateway.get("/readyz"))[1])["engines"]
-            assert (a["name"], a["status"], a["sessions"], b["name"]) == ("a", "ready", 16, "b")
+            assert (a["name"], a["status"], a["seats"], b["name"]) == ("a", "ready", 16, "b")
             told += a["running"], b["running"]
             await asyncio.sleep(0.05)
         for session in sessions:
