@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from demo_model.evaluate import Answer, suite_items, translate
 from demo_model.own import Item
@@ -50,15 +51,16 @@ class Judged:
     def half(self) -> int:
         """0: to calibrate on, 1: to report on."""
         item = self.answer.item
-        return (
-            zlib.crc32((item.target if item.target_language == "en" and item.target else item.source).encode()) % 2
-        )
+        english = item.target if item.target_language == "en" else item.source
+        return zlib.crc32((english or item.source).encode()) % 2
 
     @property
-    def measures(self) -> tuple[float, float]:
-        """Logarithms of the mean surprise of a token, and of the number of tokens."""
-        count = len(self.answer.logprobs)
-        return log_surprise(sum(self.answer.logprobs), count), math.log(count)
+    def measures(self) -> tuple[float, int]:
+        """The log-probability of the answer, and the number of its tokens: what a confidence is made of."""
+        return sum(self.answer.logprobs), len(self.answer.logprobs)
+
+    def confidence(self, calibration: Calibration) -> float:
+        return calibration.confidence(*self.measures).value
 
 
 def items() -> list[Item]:
@@ -122,7 +124,7 @@ def area_under_curve(right: Sequence[float], wrong: Sequence[float]) -> float:
 
 def fit(chosen: Sequence[Judged]) -> Calibration:
     """Logistic regression by Newton's method; the mark is where few are wrong and sure."""
-    x = np.array([(1.0, *each.measures) for each in chosen])
+    x = np.array([(1.0, log_surprise(*each.measures), math.log(each.measures[1])) for each in chosen])
     y = np.array([each.right for each in chosen], float)
     weights = np.zeros(3)
     for _ in range(25):
@@ -132,7 +134,7 @@ def fit(chosen: Sequence[Judged]) -> Calibration:
         weights = weights + np.linalg.solve(hessian, x.T @ (y - p) - 0.001 * weights)
     bias, slope, length_slope = (round(float(weight), 4) for weight in weights)
     unmarked = Calibration(bias, slope, 0.0, length_slope)
-    return Calibration(bias, slope, _mark(unmarked, chosen), length_slope)
+    return replace(unmarked, unsure_below=_mark(unmarked, chosen))
 
 
 def _mark(calibration: Calibration, chosen: Sequence[Judged]) -> float:
@@ -141,15 +143,11 @@ def _mark(calibration: Calibration, chosen: Sequence[Judged]) -> float:
     By the confidences, not by a count of those that were wrong: so few are sure that a single one would decide.
     """
     mark, wrong = 1.0, 0.0
-    for value in sorted((_confidence(calibration, each) for each in chosen), reverse=True):
+    for value in sorted((each.confidence(calibration) for each in chosen), reverse=True):
         wrong += 1 - value
         if wrong <= _WRONG_AND_SURE * len(chosen):
             mark = value
     return mark
-
-
-def _confidence(calibration: Calibration, each: Judged) -> float:
-    return calibration.confidence(sum(each.answer.logprobs), len(each.answer.logprobs)).value
 
 
 def report(calibration: Calibration, found: Sequence[Judged]) -> dict[str, Any]:
@@ -159,18 +157,14 @@ def report(calibration: Calibration, found: Sequence[Judged]) -> dict[str, Any]:
         groups[suite] = [each for each in found if each.answer.item.suite == suite]
     lines: dict[str, Any] = {}
     for name, group in groups.items():
-        right = [each for each in group if each.right]
-        wrong = [each for each in group if not each.right]
-        sure = [each for each in group if _confidence(calibration, each) >= calibration.unsure_below]
-        both = bool(right and wrong)
+        right, wrong = (
+            [e.confidence(calibration) for e in group if e.right is verdict] for verdict in (True, False)
+        )
+        sure = [each for each in group if each.confidence(calibration) >= calibration.unsure_below]
         lines[name] = {
             "sentences": len(group),
             "right": len(right),
-            "auc": round(
-                area_under_curve(*([_confidence(calibration, e) for e in part] for part in (right, wrong))), 3
-            )
-            if both
-            else None,
+            "auc": round(area_under_curve(right, wrong), 3) if right and wrong else None,
             "sure": len(sure),
             "sure_and_wrong": sum(not each.right for each in sure),
             "right_but_unsure": len(right) - sum(each.right for each in sure),

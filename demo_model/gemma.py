@@ -1,7 +1,8 @@
 """Gemma 3 as it is trained here: frozen weights, a low-rank difference of each linear layer, nine trained tokens.
 
 Rows hold several pairs one after the other (`batches.py`), so attention is within a pair, and places begin anew in
-each. Written for one shape of batches, `torch.compile`d as a whole; tests hold it equal to transformers' model.
+each. Written for one shape of batches, so that what is compiled is compiled once; tests hold it equal to
+transformers' model.
 """
 
 from __future__ import annotations
@@ -74,9 +75,9 @@ def turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 class Layer(nn.Module):
     """One layer; its place says how far it sees."""
 
-    def __init__(self, weights: Mapping[str, Tensor], place: int, rank: int, shape: Shape, dropout: float) -> None:
+    def __init__(self, weights: Mapping[str, Tensor], place: int, rank: int, shape: Shape) -> None:
         super().__init__()
-        self.shape, self.dropout = shape, dropout
+        self.shape = shape
         self.far = (place + 1) % shape.far_every == 0
         prefix = f"model.layers.{place}."
         self.linear = nn.ModuleDict(
@@ -109,20 +110,16 @@ class Layer(nn.Module):
             rows, shape.heads, length, shape.head
         )
         seen = seen.transpose(1, 2).reshape(rows, length, shape.heads * shape.head)
-        h = normed(self.linear["self_attn_o_proj"](seen), self.post_attention_layernorm, epsilon)
-        x = x + functional.dropout(h, self.dropout, self.training)
+        x = x + normed(self.linear["self_attn_o_proj"](seen), self.post_attention_layernorm, epsilon)
         h = normed(x, self.pre_feedforward_layernorm, epsilon)
         gate = functional.gelu(self.linear["mlp_gate_proj"](h), approximate="tanh")
         h = self.linear["mlp_down_proj"](gate * self.linear["mlp_up_proj"](h))
-        h = normed(h, self.post_feedforward_layernorm, epsilon)
-        return x + functional.dropout(h, self.dropout, self.training)
+        return x + normed(h, self.post_feedforward_layernorm, epsilon)
 
 
 class TranslationModel(nn.Module):
     """weights: those of transformers' Gemma 3 (bfloat16).
-    trained: the first values of the nine tokens, of shape (9, hidden).
-    dropout: share of what each layer adds that is dropped in training.
-    smoothing: share of what is wanted that is spread over all tokens in training."""
+    trained: the first values of the nine tokens, of shape (9, hidden)."""
 
     def __init__(
         self,
@@ -130,16 +127,14 @@ class TranslationModel(nn.Module):
         rank: int,
         trained: Tensor,
         shape: Shape = Shape(),
-        dropout: float = 0.0,
-        smoothing: float = 0.0,
     ) -> None:
         super().__init__()
-        self.shape, self.smoothing = shape, smoothing
+        self.shape = shape
         self.register_buffer("embedding", weights["model.embed_tokens.weight"])
         self.register_buffer("norm", weights["model.norm.weight"])
         self.trained = nn.Parameter(trained.float().clone())
-        self.piece: Callable[[Tensor, Tensor, Tensor, float], Tensor] = _piece
-        self.layers = nn.ModuleList([Layer(weights, place, rank, shape, dropout) for place in range(shape.layers)])
+        self.piece: Callable[[Tensor, Tensor, Tensor], Tensor] = _piece
+        self.layers = nn.ModuleList([Layer(weights, place, rank, shape) for place in range(shape.layers)])
 
     def compile_parts(self) -> None:
         """Compiles a layer, once for all of them, and the loss. (The whole model takes minutes to compile.)"""
@@ -172,19 +167,16 @@ class TranslationModel(nn.Module):
 
     def loss(self, tokens: Tensor, places: Tensor, pairs: Tensor, predicted: Tensor, expected: Tensor) -> Tensor:
         """The sum of the losses of the predicted tokens (see `batches.Batch`)."""
-        smoothing = self.smoothing if self.training else 0.0
         h = self.hidden(tokens, places, pairs).reshape(-1, self.shape.hidden)[predicted]
         total = h.new_zeros((), dtype=torch.float32)
         # In pieces, and computed again on the way back: the scores of all tokens at once would fill the memory.
         for part, wanted in zip(h.split(8192), expected.split(8192), strict=True):
             total = total + torch.utils.checkpoint.checkpoint(
-                self.piece, part, self.embedding, wanted, smoothing, use_reentrant=False
+                self.piece, part, self.embedding, wanted, use_reentrant=False
             )
         return total
 
 
-def _piece(h: Tensor, embedding: Tensor, expected: Tensor, smoothing: float) -> Tensor:
+def _piece(h: Tensor, embedding: Tensor, expected: Tensor) -> Tensor:
     scores = functional.linear(h, embedding).float()
-    return functional.cross_entropy(
-        scores, expected, ignore_index=-100, reduction="sum", label_smoothing=smoothing
-    )
+    return functional.cross_entropy(scores, expected, ignore_index=-100, reduction="sum")

@@ -1,7 +1,7 @@
 """Trains the adapter of the bundled model on one GPU, scores it on the development set and saves it.
 
     python -m demo_model.train OUT --base FOLDER
-    python -m demo_model.train OUT --base FOLDER --tokens 0.01 --rows 1 --rank 4 --device cpu --no-compile
+    python -m demo_model.train OUT --base FOLDER --tokens 0.0003 --runs 2 --rows 1 --device cpu --no-compile
 
 --base: the folder that `python -m demo_model.base` makes of the package: Gemma's weights, the vocabulary cut.
 Writes `adapter.safetensors` (8-bit) and training.json. It trains `--runs` times, each time with other pairs, and
@@ -102,16 +102,14 @@ class Trainer:
         self.first = embedding[first]
         self.curve: list[dict[str, Any]] = []
         self.held_out = [on(self.device, batch) for batch in held_out_batches(self.tokenizer, options.rows)]
-        self.begin(options.seed)
 
     def begin(self, seed: int) -> None:
         """Takes a model that has learned nothing."""
         options = self.options
         torch.manual_seed(seed)
-        self.model = TranslationModel(
-            self.weights, options.rank, self.first, dropout=options.dropout, smoothing=options.smoothing
-        )
+        self.model = TranslationModel(self.weights, options.rank, self.first)
         self.step = self.tokens = self.targets = 0
+        self.begun = time.monotonic()
         if options.compile:
             self.model.compile_parts()
 
@@ -119,53 +117,46 @@ class Trainer:
     def held_out_loss(self) -> float:
         """The mean loss of a token of held-out sentences."""
         total = count = 0.0
-        self.model.eval()
         for batch in self.held_out:
             total += float(self.model.loss(*batch))
             count += int((batch[-1] >= 0).sum())
-        self.model.train()
         return total / max(1.0, count)
 
-    def run(self, pool: BatchPool, most: float) -> None:
-        """Trains until `most` million tokens were seen, from the first rate to none."""
+    def run(self, pool: BatchPool) -> None:
+        """Trains until so many tokens were seen, from the first rate to none."""
         options, cuda = self.options, self.device.type == "cuda"
         parameters = list(self.model.parameters())
         optimizer = torch.optim.AdamW(
             parameters, lr=options.learning_rate, betas=(0.9, 0.98), weight_decay=0.01, fused=cuda
         )
-        recent = torch.zeros((), device=self.device)
-        begun, step, waited, count, before = time.monotonic(), 0, 0.0, 0, self.tokens
-        while (progress := (self.tokens - before) / 1e6 / most) < 1:
+        recent, waited = torch.zeros((), device=self.device), 0.0
+        while (progress := self.tokens / 1e6 / options.tokens) < 1:
             asked = time.monotonic()
             batch = pool.next()
             waited += time.monotonic() - asked
-            rate = learning_rate(step, progress, options.learning_rate)
             for group in optimizer.param_groups:
-                group["lr"] = rate
+                group["lr"] = learning_rate(self.step, progress, options.learning_rate)
             loss = self.model.loss(*on(self.device, batch)) / batch.targets
             loss.backward()
             torch.nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             recent += loss.detach()
-            count += 1
-            step += 1
             self.step += 1
             self.tokens += batch.filled
             self.targets += batch.targets
-            if step % options.log_every == 0:
-                self._look({"loss": round(float(recent) / count, 4), "waited": round(waited, 1)}, begun, before)
+            if self.step % options.log_every == 0:
+                self._look({"loss": round(float(recent) / options.log_every, 4), "waited": round(waited, 1)})
                 recent.zero_()
-                count = 0
-        self._look({}, begun, before)
+        self._look({})
 
-    def _look(self, point: dict[str, Any], begun: float, before: int) -> None:
+    def _look(self, point: dict[str, Any]) -> None:
         """Adds a point to the curve."""
-        seconds = time.monotonic() - begun
+        seconds = time.monotonic() - self.begun
         point |= {"step": self.step, "seconds": round(seconds, 1), "tokens": self.tokens, "targets": self.targets}
         point["held_out_loss"] = round(self.held_out_loss(), 4)
         self.curve.append(point)
-        print(f"{point}  {(self.tokens - before) / max(1e-9, seconds):,.0f} tokens/s", flush=True)
+        print(f"{point}  {self.tokens / seconds:,.0f} tokens/s", flush=True)
 
     def adapter(self) -> dict[str, Any]:
         """What `save_adapter` takes, but for the vocabulary."""
@@ -258,14 +249,10 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     pool = BatchPool(options.seed, options.base / "tokenizer.json", options.rows, options.workers)
     try:
         trainer = Trainer(options)
-        trained = sum(parameter.numel() for parameter in trainer.model.parameters())
-        print(f"{trained / 1e6:.1f} M trained parameters", flush=True)
-        print(f"held-out loss {trainer.held_out_loss():.3f}, {time.monotonic() - started:.0f} s", flush=True)
         adapters: list[dict[str, Any]] = []
         for number in range(options.runs):
-            if number:
-                trainer.begin(options.seed + number)
-            trainer.run(pool, options.tokens)
+            trainer.begin(options.seed + number)
+            trainer.run(pool)
             adapters.append(trainer.adapter())
     finally:
         pool.close()
@@ -280,7 +267,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
             "device": torch.cuda.get_device_name() if cuda else "CPU",
             "torch": torch.__version__,
             "shape": asdict(trainer.model.shape),
-            "trained_parameters": trained,
+            "trained_parameters": sum(parameter.numel() for parameter in trainer.model.parameters()),
         },
         "curve": trainer.curve,
     }
@@ -310,8 +297,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--mean-rank", type=int, default=128, help="rank of their mean, at most that of all together"
     )
-    parser.add_argument("--dropout", type=float, default=0.0, help="share of each layer's news that is dropped")
-    parser.add_argument("--smoothing", type=float, default=0.0, help="share of other tokens in what is wanted")
     parser.add_argument("--rows", type=int, default=128, help="rows of 256 tokens in a batch")
     parser.add_argument("--learning-rate", type=float, default=2e-3)
     parser.add_argument("--workers", type=int, default=14)

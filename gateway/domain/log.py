@@ -125,6 +125,11 @@ class Translated(Struct, frozen=True, tag="translated"):
     # None: the model has no calibration.
     confidence: Confidence | None = None
 
+    @property
+    def unsure(self) -> bool:
+        """Whether a reader should be warned."""
+        return self.confidence is not None and self.confidence.unsure
+
 
 class Untranslated(Struct, frozen=True, tag="untranslated"):
     """There will be no translation of an accepted utterance into this language."""

@@ -53,7 +53,7 @@ class Spoken(Struct, frozen=True):
     translations: dict[str, str]
     failures: dict[str, str]
     offset: int = 0
-    unsure: frozenset[str] = frozenset()
+    unsure: set[str] = set()
 
     def text_in(self, lang: str) -> str | None:
         """The words as they were said, or their translation; None if there is none (yet)."""
@@ -96,9 +96,8 @@ def transcript(publications: Iterable[Publication]) -> Transcript:
                 if (spoken := utterances.get((done.participant, done.utterance))) is not None:
                     spoken.translations[done.lang] = done.text
                     spoken.failures.pop(done.lang, None)
-                    if done.confidence is not None and done.confidence.unsure:
-                        key = (done.participant, done.utterance)
-                        utterances[key] = replace(spoken, unsure=spoken.unsure | {done.lang})
+                    if done.unsure:
+                        spoken.unsure.add(done.lang)
             case Untranslated() as failed:
                 spoken = utterances.get((failed.participant, failed.utterance))
                 if spoken is not None and failed.lang not in spoken.translations:

@@ -78,7 +78,7 @@ def publication_message(publication: Publication) -> Caption | TranslationFinal 
                 at_ms=publication.at_ms,
                 source_lang=done.source or UNSET,
                 confidence=done.confidence.value if done.confidence else UNSET,
-                unsure=(done.confidence and done.confidence.unsure) or UNSET,
+                unsure=done.unsure or UNSET,
             )
         case Untranslated() as failed:
             return TranslationFailed(

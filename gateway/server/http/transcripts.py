@@ -34,7 +34,7 @@ from gateway.domain.grants import Grant, account_of_tenant, hash_of_meeting, mee
 from gateway.domain.languages import normalise
 from gateway.domain.log import Page, Publication, Said
 from gateway.domain.ports import Engine, EventLog
-from gateway.meeting.transcript import Spoken, Transcript, marked, plain_text, readable, subrip, transcript, webvtt
+from gateway.meeting.transcript import Spoken, marked, plain_text, readable, subrip, transcript, webvtt
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
 from gateway.server.guard.audit import Attempt, Audit
 from gateway.server.guard.identity import Identity, client_account
@@ -135,7 +135,7 @@ class Transcripts:
         async with self._writing:
             page = await self._kept(tenant, meeting, part)
             # In a thread: a long transcript takes a while, and live meetings must not wait.
-            content = await asyncio.to_thread(_WRITERS[format], meeting, page, langs, mark)
+            content = await asyncio.to_thread(_content, format, meeting, page, langs, mark)
         name = ".".join([meeting.strip("."), "-".join(langs), format] if langs else [meeting.strip("."), format])
         headers = {
             "Cache-Control": "no-store",
@@ -303,7 +303,7 @@ def languages(values: Sequence[str], *, known: Collection[str] | None, most: int
 # ---------------------------------------------------------------- formats
 
 
-def _json(meeting: str, page: Page, langs: Sequence[str], _mark: bool) -> bytes:
+def _json(meeting: str, page: Page, langs: Sequence[str]) -> bytes:
     spoken = transcript(page.publications).utterances
     if not langs:  # every language there is
         langs = sorted({lang for each in spoken for lang in (*each.translations, *each.failures)})
@@ -348,27 +348,19 @@ def _text(spoken: Spoken, lang: str) -> TranscriptText:
     return TranscriptText("missing", None)
 
 
-def _for_people(page: Page, mark: bool) -> Transcript:
+def _content(format: str, meeting: str, page: Page, langs: Sequence[str], mark: bool) -> bytes:
+    """The file in one of `MEDIA_TYPES`."""
+    if format == "json":
+        return _json(meeting, page, langs)
     spoken = transcript(page.publications)
-    return marked(spoken) if mark else spoken
-
-
-def _txt(_meeting: str, page: Page, langs: Sequence[str], mark: bool) -> bytes:
-    return plain_text(_for_people(page, mark), langs).encode()
-
-
-def _srt(_meeting: str, page: Page, langs: Sequence[str], mark: bool) -> bytes:
-    return subrip(readable(_for_people(page, mark)), langs).encode()
-
-
-def _vtt(meeting: str, page: Page, langs: Sequence[str], mark: bool) -> bytes:
-    note = f"Meeting {meeting}, {', '.join(langs) or 'as it was said'}"
-    return webvtt(readable(_for_people(page, mark)), langs, note=note).encode()
-
-
-_WRITERS: dict[str, Callable[[str, Page, Sequence[str], bool], bytes]] = {
-    "json": _json,
-    "txt": _txt,
-    "srt": _srt,
-    "vtt": _vtt,
-}
+    if mark:
+        spoken = marked(spoken)
+    match format:
+        case "txt":
+            text = plain_text(spoken, langs)
+        case "srt":
+            text = subrip(readable(spoken), langs)
+        case _:
+            note = f"Meeting {meeting}, {', '.join(langs) or 'as it was said'}"
+            text = webvtt(readable(spoken), langs, note=note)
+    return text.encode()
