@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from gateway.cli.sessions import EngineWait, SessionOptions, note, note_reconnection, sentence_about
-from gateway.client import ClientError, ClientSession, SessionClosed, SessionEvent, SessionRefused
+from gateway.client import ClientError, ClientSession, SessionClosed, SessionEvent, SessionRefused, connect
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import Formality
 from gateway.domain.errors import (
@@ -138,14 +138,15 @@ async def open_session(
     growing: whether translations are shown before they are done; if not, the gateway sends only finals.
     """
     targets = tuple(lang for lang in options.targets if lang != options.source)
-    async with options.open_session(
-        engine_wait,
+    async with connect(
+        options.url,
         reads=targets,
         speaks=options.source,
         stability="live" if growing else "final",
         glossary=_glossary(options.glossary, targets),
         context=options.context,
         formality=options.formality,
+        **options.common(engine_wait),
     ) as session:
         if not targets:
             targets = await _read_everything(session, options)

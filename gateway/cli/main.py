@@ -149,8 +149,10 @@ def _admin(args: argparse.Namespace) -> int:
     if key is None:
         _misused(args, "give an operator's key: set GATEWAY_ADMIN_KEY or --key-file")
     args.url = args.url or os.environ.get("GATEWAY_ADMIN_URL") or DEFAULT_ADMIN_URL
-    work = partial(administer, url=args.url, key=key, tenant=args.tenant, as_json=args.json)
-    return _explaining(args, None, lambda: work(args.action, args.names))
+    work = partial(
+        administer, args.action, args.names, url=args.url, key=key, tenant=args.tenant, as_json=args.json
+    )
+    return _explaining(args, None, work)
 
 
 def _starting(args: argparse.Namespace, work: Callable[[], int]) -> int:

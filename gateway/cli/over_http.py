@@ -1,7 +1,8 @@
 """`gateway engines`, `admin` and `read --transcript`: ask a gateway over HTTP, and print what it answers.
 
-Knows: what `/readyz`, the administration and transcripts answer.
-Must not know: how flags are spelled (`cli.flags`), sessions, the formats of transcripts (the gateway writes them).
+Knows: the addresses of the administration, what it and `/readyz` answer, how a transcript is printed.
+Must not know: how flags are spelled (`cli.flags`), how a session runs, the formats of transcripts (the gateway
+writes them).
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ from gateway.domain.roles import DEFAULT_TENANT
 _READINESS_S, _TRANSCRIPT_S = 10.0, 30.0
 # Everybody's sessions are read for some answers of the administration.
 _ADMIN_S = 60.0
+
+
+# ---------------------------------------------------------------- administration
 
 
 def administer(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import TypedDict
 
 from msgspec import UNSET, Struct
 
@@ -27,6 +27,7 @@ from gateway.domain.errors import (
     TokenRevoked,
     Unauthenticated,
 )
+from gateway.domain.sessions import Stability
 from gateway.protocol.messages import Error, LanguagesChanged, SessionDraining
 
 EXIT_UNREACHABLE = 1
@@ -62,6 +63,16 @@ class EngineWait:
         self.allows((error.retry_after_ms or 0) / 1000)
 
 
+class _Common(TypedDict):
+    """Arguments of `connect`."""
+
+    record: bool | None
+    token: Token | None
+    ready_timeout_s: float
+    give_up_s: float
+    on_waiting: Callable[[Error], object]
+
+
 class SessionOptions(Struct, frozen=True, kw_only=True):
     """What flags say of every session."""
 
@@ -73,19 +84,14 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     # Whether what is said has to be recorded, or must not be; None: neither.
     record: bool | None = None
 
-    def open_session(
-        self, engine_wait: EngineWait | None = None, **session: Any
-    ) -> AbstractAsyncContextManager[ClientSession]:
-        """A session with these options. session: more arguments of `connect`, whose errors it raises."""
-        return connect(
-            self.url,
+    def common(self, engine_wait: EngineWait) -> _Common:
+        """These options as arguments of `connect`."""
+        return _Common(
             record=self.record,
             token=self.token,
             ready_timeout_s=self.wait_s,
-            reconnect=self.wait_s > 0,
             give_up_s=self.wait_s,
-            on_waiting=(engine_wait or EngineWait(self.wait_s)).note_answer,
-            **session,
+            on_waiting=engine_wait.note_answer,
         )
 
 
@@ -96,10 +102,24 @@ class MeetingOptions(SessionOptions, frozen=True, kw_only=True):
     name: str | None = None
 
     def join_meeting(
-        self, *, reads: Sequence[str] = (), **session: Any
+        self,
+        *,
+        reads: Sequence[str] = (),
+        speaks: str | None = None,
+        stability: Stability = "live",
+        originals: bool = False,
     ) -> AbstractAsyncContextManager[ClientSession]:
-        """A session in the meeting. session: more arguments of `connect`, whose errors it raises."""
-        return self.open_session(meeting=self.meeting, name=self.name, reads=reads, **session)
+        """A session in the meeting. Raises what `connect` raises."""
+        return connect(
+            self.url,
+            meeting=self.meeting,
+            name=self.name,
+            reads=reads,
+            speaks=speaks,
+            stability=stability,
+            originals=originals,
+            **self.common(EngineWait(self.wait_s)),
+        )
 
 
 def note_reconnection(event: SessionEvent) -> None:

@@ -19,7 +19,7 @@ from gateway.client import connect as connect_async
 from gateway.client.events import SessionEvent
 from gateway.client.session import ClientSession
 from gateway.client.tokens import Secret, Tokens, TokenSource
-from gateway.client.transcript import Transcript, erase_url, read_transcript, transcript_of, transcript_url
+from gateway.client.transcript import Transcript, kept_url, read_transcript, transcript_of, transcript_url
 from gateway.protocol.messages import Resume, SessionStarted, UtteranceFinal
 
 _P = ParamSpec("_P")
@@ -184,7 +184,7 @@ def fetch_transcript(
 
 def erase_transcript(url: str, meeting: str, *, token: TokenSource | None = None, timeout_s: float = 30.0) -> None:
     """Let the gateway forget what was said in a meeting; as `gateway.client.erase_transcript`, but it waits."""
-    read_transcript(erase_url(url, meeting), _token_of(token), timeout_s, method="DELETE")
+    read_transcript(kept_url(url, meeting), _token_of(token), timeout_s, method="DELETE")
 
 
 def _token_of(source: TokenSource | None) -> Secret | None:

@@ -115,13 +115,13 @@ async def erase_transcript(
     Raises `InvalidAddress`, `GatewayUnreachable`, `TokenUnavailable`, `NotAuthorized` and `TranscriptRefused`;
     `ValueError` for a token that no header can carry.
     """
-    address = erase_url(url, meeting)
+    address = kept_url(url, meeting)
     secret = await Tokens(token).ask()
     await asyncio.to_thread(read_transcript, address, secret, timeout_s, method="DELETE")
 
 
-def erase_url(url: str, meeting: str) -> str:
-    """The URL of what a meeting keeps, to be erased. Raises `InvalidAddress`."""
+def kept_url(url: str, meeting: str) -> str:
+    """The URL of what a meeting keeps; with a format behind it, that of a transcript. Raises `InvalidAddress`."""
     return f"{http_address(url)}/v1/meetings/{quote(meeting, safe='')}/transcript"
 
 
@@ -139,7 +139,7 @@ def transcript_url(
         raise TypeError("languages is a list, as in ['ja']")
     wanted = {"lang": ",".join(languages) or None, "last": last, "before": before}
     query = urlencode({name: value for name, value in wanted.items() if value is not None}, safe=",")
-    return f"{erase_url(url, meeting)}.{format}{query and '?'}{query}"
+    return f"{kept_url(url, meeting)}.{format}{query and '?'}{query}"
 
 
 def read_transcript(url: str, token: Secret | None, timeout_s: float, method: str = "GET") -> bytes:

@@ -1,6 +1,7 @@
 """What a meeting's log holds, as frozen values.
 
-Knows: utterances, their translations, and their order. Must not know: the wire, clocks, where a log is kept.
+Knows: utterances, their translations, their order, and how much of them is kept.
+Must not know: the wire, clocks, where a log is kept.
 """
 
 from __future__ import annotations
@@ -237,7 +238,7 @@ class LogBounds(Struct, frozen=True, kw_only=True):
     # Seconds after which a publication is trimmed, and the same for a meeting that is not recorded.
     keep_s: float
     unrecorded_s: float
-    # Whether a meeting is recorded of which nobody says it.
+    # Whether a meeting is recorded if its first participant does not say.
     record: bool
     # Estimated bytes of all meetings together; of an account without a bound of its own.
     max_bytes: int

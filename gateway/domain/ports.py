@@ -229,7 +229,7 @@ class SessionStore(Protocol):
     async def begin(
         self, session: bytes, record: SessionRecord, bounds: Bounds = UNBOUNDED, used: UsedToken | None = None
     ) -> int:
-        """A session begins in a meeting with which it can be held. Returns its fence. used: the token it uses up.
+        """Begin a session that `can_hold` holds with its meeting. Returns its fence. used: the token it uses up.
 
         Raises `LimitExceeded`, `QuotaExceeded`, `RateLimited`, `Unauthenticated` if another user has used the
         token, or `LogUnavailable`.

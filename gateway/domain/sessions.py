@@ -1,4 +1,4 @@
-"""Sessions and meetings as values: a reader's stability, and what one process hands over to the next.
+"""Sessions and meetings as values: what a participant speaks and reads, and what a process hands over to the next.
 
 Knows: the contents of a handover: logs of meetings, and sessions that can be resumed.
 Must not know: where a handover is stored, who writes it, clocks.

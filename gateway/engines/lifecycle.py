@@ -202,6 +202,11 @@ class Adapter:
             raise unavailable(self._life.health)
         return self._profile
 
+    def _check(self) -> None:
+        """Raises `EngineUnavailable` unless it is ready; asks `health`, which may notice that it has died."""
+        if (health := self.health()).state is not EngineState.READY:
+            raise unavailable(health)
+
     def _say(self, reason: str) -> None:
         self._life.become(EngineState.STARTING, reason)
 

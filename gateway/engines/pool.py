@@ -31,6 +31,8 @@ from gateway.domain.ports import Engine
 from gateway.engines.lifecycle import unavailable
 from gateway.exposition import merged
 
+_log = logging.getLogger(__name__)
+
 
 class Watched(Engine, Protocol):
     """An engine that says when its state is another: a supervisor, or what a worker has of its parent's engine."""
@@ -99,8 +101,6 @@ def _taken(options: TranslationOptions, takes: frozenset[str]) -> TranslationOpt
         formality=options.formality if "formality" in takes else None,
     )
 
-
-_log = logging.getLogger(__name__)
 
 # Time between two looks whether a lane that leaves has ended what it ran, and for how long it must have been so: a
 # slot may have been given just before.

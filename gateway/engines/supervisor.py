@@ -28,7 +28,7 @@ from gateway.domain.engine import (
 )
 from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.domain.ports import Engine
-from gateway.engines.lifecycle import Adapter, Generations, Lifecycle, unavailable
+from gateway.engines.lifecycle import Adapter, Generations, Lifecycle
 
 _log = logging.getLogger(__name__)
 
@@ -236,8 +236,7 @@ class Supervisor(Adapter):
     # ------------------------------------------------------------ generations
 
     async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
-        if (health := self.health()).state is not EngineState.READY:
-            raise unavailable(health)
+        self._check()
         assert self._engine is not None  # noqa: S101 -- ready
         generations = self._generations
         generation = generations.open()

@@ -69,7 +69,7 @@ def asyncapi() -> Document:
             "messages": {name: _message(cls, name) for cls, name in names.items()},
             "schemas": components(names),
         },
-        "x-error-codes": [plain(meaning) for meaning in _error_meanings()],
+        "x-error-codes": [structs.asdict(meaning) for meaning in _error_meanings()],
     }
 
 
@@ -133,11 +133,6 @@ def ref(cls: type[Struct]) -> Document:
 def doc(cls: type[Struct]) -> str:
     """The docstring of a struct."""
     return cleandoc(cls.__doc__ or "")
-
-
-def plain(meaning: ErrorMeaning) -> Document:
-    """The struct as a JSON object."""
-    return structs.asdict(meaning)
 
 
 def _error_meanings() -> list[ErrorMeaning]:

@@ -36,7 +36,7 @@ class Codec:
     """One subprotocol: `encode` and `decode`, and whether its frames are text or binary."""
 
     def __init__(self, subprotocol: str, format_name: str, encoding: Any, *, binary: bool) -> None:
-        """encoding: the module of msgspec that has it."""
+        """encoding: msgspec's module for the format."""
         self.subprotocol = subprotocol
         self.binary = binary
         self._format = format_name

@@ -1,4 +1,5 @@
-"""One line of the log, and a span, for each HTTP request and each WebSocket: who, how long, how much, why.
+"""One line of the log for each HTTP request and each WebSocket: who, how long, how much, why; and a span for a
+request that does something.
 
 Knows: addresses, ids of requests, their routes, what is said of a meeting without its name.
 Must not know: what was said, who records spans.

@@ -1,4 +1,4 @@
-"""The writing half of a WebSocket, and what it counts: its outbox, then why it ends, then the close frame.
+"""The writing half of a WebSocket: its outbox, then why it ends, then the close frame; and what both halves carry.
 
 Knows: frames, close codes, a peer that does not read. Must not know: messages that come, what a session may.
 """
@@ -26,8 +26,6 @@ _log = logging.getLogger(__name__)
 
 # How long a peer that may not be reading gets to take the last frames.
 _FAREWELL_S = 2.0
-
-
 # What is counted of a WebSocket.
 CARRIED = ("received_frames", "received_bytes", "sent_frames", "sent_bytes")
 

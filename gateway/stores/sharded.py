@@ -107,11 +107,13 @@ def _raise_or_log(parts: Sequence[object], message: str, *arguments: object, los
 
     lost: whether no store has handed over anything; then the first failure is raised.
     """
-    for part in parts:
-        if isinstance(part, BaseException) and (lost or not isinstance(part, LogUnavailable)):
-            if lost:
-                raise part
-            _log.error(message, *arguments, exc_info=part)
+    for failure in parts:
+        if not isinstance(failure, BaseException):
+            continue
+        if lost:
+            raise failure
+        if not isinstance(failure, LogUnavailable):
+            _log.error(message, *arguments, exc_info=failure)
 
 
 class ShardedEventLog(_Sharded[EventLog]):

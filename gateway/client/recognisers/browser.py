@@ -17,14 +17,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.client.recognisers.texts import common_beginning, join, known_words, plain, without_words, words_of
-from gateway.client.recognisers.utterances import GUESS_WORDS, Form, Said, Utterances
+from gateway.client.recognisers.utterances import GUESS_WORDS, Form, Said
 
 
 class Browser(Form):
     """The results of one recogniser after another."""
 
     def __init__(self, prefix: str) -> None:
-        super().__init__(Utterances(prefix))
+        super().__init__(prefix)
         self._begin()
 
     def hear(self, event: Mapping[str, Any]) -> list[Said]:

@@ -13,14 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.client.recognisers.utterances import NO_TIMES, Form, Said, Times, Utterances, times_of
+from gateway.client.recognisers.utterances import NO_TIMES, Form, Said, Times, times_of
 
 
 class Lines(Form):
     """Partials of one utterance, then its final text."""
-
-    def __init__(self, prefix: str) -> None:
-        super().__init__(Utterances(prefix))
 
     def hear(self, result: Mapping[str, Any]) -> list[Said]:
         """One line."""

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.client.recognisers.texts import common_beginning, join, plain, without_words, words_of
-from gateway.client.recognisers.utterances import NO_TIMES, Form, Said, Times, Utterances, times_of
+from gateway.client.recognisers.utterances import NO_TIMES, Form, Said, Times, times_of
 
 # Above this probability of silence, Whisper invents words.
 _NO_SPEECH = 0.6
@@ -47,7 +47,7 @@ class States(Form):
     """Every line so far, each time. The last one still grows, and the buffers belong to it."""
 
     def __init__(self, prefix: str) -> None:
-        super().__init__(Utterances(prefix, believes_repeats=False))
+        super().__init__(prefix, believes_repeats=False)
         # The newest line that was complete.
         self._done: _Line | None = None
 
@@ -150,7 +150,7 @@ class Increments(Form):
     """Only what was added, which never changes. An utterance ends with a pause."""
 
     def __init__(self, prefix: str) -> None:
-        super().__init__(Utterances(prefix))
+        super().__init__(prefix)
         self._text = ""
         self._times = NO_TIMES
 

@@ -244,8 +244,8 @@ def _note(now: _Open, times: Times, voice: object) -> None:
 class Form:
     """What the forms of results have in common."""
 
-    def __init__(self, utterances: Utterances) -> None:
-        self._utterances = utterances
+    def __init__(self, prefix: str, *, believes_repeats: bool = True) -> None:
+        self._utterances = Utterances(prefix, believes_repeats=believes_repeats)
 
     def restarted(self, begin_ms: int | None = None) -> None:
         """See `Utterances.restarted`."""

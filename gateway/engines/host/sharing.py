@@ -249,7 +249,7 @@ class Gateway(Channel[Any, ToHost]):
             self.say(slots)
 
     def heard(self, message: ToHost) -> None:
-        """Do what it asks for, if it is about its generations or the engine's metrics."""
+        """Do what it asks for, if it is about its generations, its slots or the engine's metrics."""
         match message:
             case Generate():
                 self._waits(message.waiting)

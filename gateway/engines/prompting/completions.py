@@ -1,6 +1,7 @@
 """Turns a translation request into token events, on any engine that completes prompts of token ids.
 
-Knows: prompts (`encoding`), folded texts (`text.folding`) and the check of a proposed beginning (`verification`).
+Knows: prompts (`encoding`), folded texts (`text.folding`) and the check of a proposed beginning (`verification`);
+how much of a text is handed on at once.
 Must not know: which engine completes the prompts, where it runs, when it starts and stops.
 """
 

@@ -74,8 +74,7 @@ class PromptingEngine(Adapter):
             await self._generate(request, lambda _: None)
 
     async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
-        self.health()  # notices an engine that has just died
-        self._life.check()
+        self._check()
         await self._generate(request, on_event)
 
     async def _generate(self, request: TranslationRequest, on_event: OnEvent) -> None:

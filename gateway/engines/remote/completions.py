@@ -1,6 +1,7 @@
 """Requests to a remote vLLM server: takes prompts of token ids, gives new text or probes of what the model says.
 
-Knows: which of a server's failures are repeated, and how often.
+Knows: which of a server's failures are repeated, and how often; Hugging Face tokenizers, whose text is to be the
+same as what vLLM makes of the same tokens.
 Must not know: translations, how a server is watched.
 
 What was being generated goes on after a failure, from the tokens that have come, if the server still answers:

@@ -33,6 +33,8 @@ from gateway.engines.remote import capabilities
 from gateway.engines.remote.completions import RemoteRequests, TranslationCompletions
 from gateway.engines.remote.server import Lost, NotTaken, Server, ServerError
 
+_log = logging.getLogger(__name__)
+
 
 class RemoteOptions(Struct, frozen=True, kw_only=True):
     """Everything the adapter needs, by the names of the settings."""
@@ -63,8 +65,6 @@ class RemoteOptions(Struct, frozen=True, kw_only=True):
     # Longest silence of the server about one generation, in seconds.
     stall_s: float
 
-
-_log = logging.getLogger(__name__)
 
 # How long a start waits for a server that does not answer, in seconds: as long as a large model may take to load.
 _WAIT_S = 600.0

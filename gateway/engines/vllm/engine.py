@@ -1,6 +1,7 @@
 """The `vllm` engine: one `AsyncLLMEngine` in this process, called directly from the event loop.
 
-Knows: vLLM's arguments, tokenizer and exceptions; works on 0.26 (CUDA) and 0.32 (CPU).
+Knows: vLLM's arguments, tokenizer and exceptions, where its processes write their log; works on 0.26 (CUDA) and
+0.32 (CPU).
 Must not know: the wire, meetings. vLLM is imported inside `start`, because the import takes 10 s.
 
 vLLM runs its scheduler and the model in a child process. Tokenising, detokenising and handing out tokens happen on
@@ -47,6 +48,8 @@ from gateway.engines.vllm.arguments import (
 from gateway.engines.vllm.completions import EngineLoad, TranslationCompletions, VllmApi, VllmRequests, load_logger
 from gateway.engines.vllm.options import VllmOptions
 from gateway.engines.vllm.plan import plan
+
+_log = logging.getLogger(__name__)
 
 
 class EngineLog:
@@ -95,9 +98,6 @@ def output_to(descriptor: int) -> Iterator[None]:
         for number, original in zip((1, 2), saved, strict=True):
             os.dup2(original, number)
             os.close(original)
-
-
-_log = logging.getLogger(__name__)
 
 
 class RawEngine(NamedTuple):
@@ -285,8 +285,7 @@ class VllmEngine(PromptingEngine):
 
     def raw(self) -> RawEngine:
         """vLLM's own engine. Raises `EngineUnavailable` until it is ready."""
-        self.health()
-        self._life.check()
+        self._check()
         assert self._api is not None  # noqa: S101 -- ready engines have it
         assert self._encoder is not None  # noqa: S101 -- ready engines have it
         assert self._requests is not None  # noqa: S101 -- ready engines have it

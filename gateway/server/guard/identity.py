@@ -49,7 +49,7 @@ class Identity:
         return await self.grant(bearer(connection) if self.required else None)
 
     async def of_handshake(self, connection: HTTPConnection) -> Grant | None:
-        """As `of`; None for a client without such a header: a browser's token comes with `session.start`."""
+        """As `grant_of`; None for a client without such a header: a browser's token comes with `session.start`."""
         if not self.required or bearer(connection) is None:
             return None
         return await self.grant_of(connection)

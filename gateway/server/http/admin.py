@@ -49,8 +49,8 @@ def app(
     more: Sequence[BaseRoute] = (),
 ) -> Starlette:
     """What has an address of its own: `/metrics`, `/readyz` of several workers, and `more`, the administration."""
-
-    nothing = Resource(GET=_NOTHING, POST=_NOTHING, PUT=_NOTHING, DELETE=_NOTHING)
+    absent = _absent("There is nothing at this address; the administration is there once admin_keys_file is set.")
+    nothing = Resource(GET=absent, POST=absent, PUT=absent, DELETE=absent)
     pages = [*routes(read), *more, Route("/admin/{path:path}", nothing)]
     if ready is not None:
         answer = ready
@@ -73,9 +73,6 @@ def _absent(detail: str) -> Endpoint:
         raise StatusError(HTTPStatus.NOT_FOUND, detail)
 
     return absent
-
-
-_NOTHING = _absent("There is nothing at this address; the administration is there once admin_keys_file is set.")
 
 
 def own_metrics(engine: Engine | None) -> Metrics:

@@ -12,11 +12,11 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from gateway import __version__
 from gateway.domain.errors import EngineUnavailable, Forbidden, GatewayError, LogUnavailable, Unauthenticated
-from gateway.protocol.asyncapi import LICENSE, Document, ErrorMeaning, components, doc, error_meaning, plain, ref
+from gateway.protocol.asyncapi import LICENSE, Document, ErrorMeaning, components, doc, error_meaning, ref
 from gateway.protocol.checks import MEETING_ID
 from gateway.protocol.limits import Limits
 from gateway.server.http.bodies import (
@@ -183,8 +183,8 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _BEARER}},
         },
         "x-error-codes": [
-            *(plain(error_meaning(cls)) for cls in HTTP_ERRORS),
-            *(plain(status_meaning(status)) for status in HTTP_STATUSES),
+            *(structs.asdict(error_meaning(cls)) for cls in HTTP_ERRORS),
+            *(structs.asdict(status_meaning(status)) for status in HTTP_STATUSES),
         ],
     }
 

@@ -183,7 +183,7 @@ class RevocationAnswer(Struct, frozen=True):
     sessions: int
 
 
-def check_guest(guest: str) -> None:
+def _check_guest(guest: str) -> None:
     """Raises `InvalidValue`."""
     if len(guest) < _GUEST_CHARS:
         raise InvalidValue(f"A guest's secret has at least {_GUEST_CHARS} characters.", field="guest")
@@ -219,7 +219,7 @@ class _Tokens(Struct, frozen=True):
         issuer = self._needed()
         body = decoded(TOKEN, await read_json(request, _BODY_BYTES))
         if isinstance(body.invite, str):
-            check_guest(body.guest)
+            _check_guest(body.guest)
             with self.audit.attempt("exchange", request) as attempt:
                 return json_response(await self._admit(issuer, body.invite, body.guest, attempt))
         with self.audit.attempt("invite" if body.invite else "token", request) as attempt:

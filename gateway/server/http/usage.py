@@ -1,7 +1,7 @@
 """What every tenant uses, gathered from the parts that count it; `GET /v1/usage` tells a tenant.
 
-Knows: sessions, meetings, what waits and what was translated, by tenant; who may ask. Must not know: who has which
-quota.
+Knows: sessions, meetings, what waits and what was translated, by tenant, and its quotas; who may ask.
+Must not know: how quotas are set or held.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
@@ -100,7 +100,7 @@ class UsageAnswer(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_usage(cls, tenant: str, usage: Usage, quota: Quota, now: datetime) -> UsageAnswer:
-        used = {name: Used(count, getattr(quota, name)) for name, count in structs.asdict(usage).items()}
+        used = {name: Used(count, getattr(quota, name)) for name, count in asdict(usage).items()}
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         return cls(
             tenant=tenant,

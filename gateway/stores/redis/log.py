@@ -48,8 +48,28 @@ from gateway.stores.redis.entries import Position, Push
 from gateway.stores.redis.pushes import Missed
 from gateway.stores.redis.store import RedisStore
 
+_log = logging.getLogger(__name__)
+
 # Pushes that wait for an earlier one; more are read again instead.
 _MOST_WAITING = 1_000
+# Every so many sweeps, a meeting's position is compared with the store's; so many meetings in one script.
+_CHECK_SWEEPS = 3
+_CHECKED = 100
+# How long a sweep, and a gateway that stops reading or leaves, waits for the store.
+_SHORT_PATIENCE_S = 1.0
+# Meetings that one sweep looks at for something that has expired; utterances taken over at once; publications read
+# at once where pushes are missing; meetings and entries that one append makes room in.
+_DUE_MEETINGS = 100
+_TAKEN = 200
+_PAGE = 200
+_QUIETEST = 20
+_DROPPED = 500
+# How long the store is asked for what was not answered: a command may lie in the network, or before a server that
+# does not run, and be done later. How many utterances are remembered, and asked for at once.
+_UNANSWERED_S = 60.0
+_MOST_UNANSWERED = 10_000
+_ASKED_AT_ONCE = 100
+_NO_LOG = Page("", first=1, last=0)
 
 
 @dataclass(slots=True, eq=False)
@@ -180,28 +200,6 @@ class Topic:
             deliver_to(subscriber.deliver, publication)
 
 
-_log = logging.getLogger(__name__)
-
-# Every so many sweeps, a meeting's position is compared with the store's; so many meetings in one script.
-_CHECK_SWEEPS = 3
-_CHECKED = 100
-# How long a sweep, and a gateway that stops reading or leaves, waits for the store.
-_SHORT_PATIENCE_S = 1.0
-# Meetings that one sweep looks at for something that has expired; utterances taken over at once; publications read
-# at once where pushes are missing; meetings and entries that one append makes room in.
-_DUE_MEETINGS = 100
-_TAKEN = 200
-_PAGE = 200
-_QUIETEST = 20
-_DROPPED = 500
-# How long the store is asked for what was not answered: a command may lie in the network, or before a server that
-# does not run, and be done later. How many utterances are remembered, and asked for at once.
-_UNANSWERED_S = 60.0
-_MOST_UNANSWERED = 10_000
-_ASKED_AT_ONCE = 100
-_NO_LOG = Page("", first=1, last=0)
-
-
 class UnansweredPromise(Struct, frozen=True):
     """An utterance of which this gateway may own something."""
 
@@ -248,7 +246,8 @@ class UnansweredPromises:
 class RedisEventLog:
     """One gateway's log, once it has started.
 
-    account_bytes: as in `BoundedLogs`; of what is far too much, each append drops a part.
+    account_bytes: account → bytes of all its logs; None: `bounds.max_bytes`. Of what is far too much, each append
+    drops a part.
     """
 
     def __init__(
@@ -461,7 +460,7 @@ class RedisEventLog:
     def _channel(self, meeting: str) -> bytes:
         return self.store.channel(meeting, "push")
 
-    async def _open_log(self, topic: Topic, patience_s: float | None = None) -> entries.Position:
+    async def _open_log(self, topic: Topic, patience_s: float | None = None) -> Position:
         """Tell the store what is read here. Returns the log's position."""
         reply = await self._run("open", topic.meeting, topic.account, topic.languages, patience_s=patience_s)
         return entries.position_of(reply)

@@ -35,9 +35,9 @@ class _Channel:
 
 
 class Missed:
-    """Asks the store, one by one, for what pushes may have missed; what fails is asked for again.
+    """Asks the store for what pushes may have missed, once for each name; what fails is asked for again.
 
-    what: is asked for, for the log.
+    what: the thing that is asked for, as the log calls it.
     """
 
     def __init__(self, what: str) -> None:

@@ -40,9 +40,28 @@ from gateway.stores.redis.connection import Argument
 from gateway.stores.redis.pushes import Missed
 from gateway.stores.redis.store import RedisStore
 
-_Deliver = Callable[[str, Present | None], None]
+_log = logging.getLogger(__name__)
 
-_decoder = msgspec.msgpack.Decoder(Present)
+# Every so many sweeps, versions are compared with the store's.
+_CHECK_SWEEPS = 3
+# How long a sweep, and a gateway that leaves, waits for the store.
+_SHORT_PATIENCE_S = 1.0
+# Sessions that one sweep looks at; sessions or meetings that one script is asked about.
+_SWEPT = 200
+_ASKED = 500
+# A session that is to end before it has begun: how long its begin may lie in the network.
+_DOUBT_MS = 120_000
+# Clocks of those who issue tokens may differ from ours.
+_LATE_S = 60.0
+
+T = TypeVar("T")
+
+_encoder = msgspec.msgpack.Encoder()
+_records = msgspec.msgpack.Decoder(SessionRecord)
+_revocations = msgspec.msgpack.Decoder(Revocation)
+_presents = msgspec.msgpack.Decoder(Present)
+
+_Deliver = Callable[[str, Present | None], None]
 
 
 def encode_present(present: Present) -> bytes:
@@ -51,6 +70,8 @@ def encode_present(present: Present) -> bytes:
 
 
 class MeetingPresence:
+    """Who is present in one meeting: it comes by pushes, and by reading where one is missing, in any order."""
+
     def __init__(self, meeting: str) -> None:
         self.meeting = meeting
         # How many have subscribed, or are about to.
@@ -113,31 +134,10 @@ def _present_of(value: bytes) -> Present | None:
     if not value:
         return None
     try:
-        return _decoder.decode(value.partition(b" ")[2])
+        return _presents.decode(value.partition(b" ")[2])
     except msgspec.MsgspecError:
         _log.error("a participant of a meeting cannot be read; did a newer gateway write it?")
         return None
-
-
-_log = logging.getLogger(__name__)
-
-# Every so many sweeps, versions are compared with the store's.
-_CHECK_SWEEPS = 3
-# How long a sweep, and a gateway that leaves, waits for the store.
-_SHORT_PATIENCE_S = 1.0
-# Sessions that one sweep looks at; sessions or meetings that one script is asked about.
-_SWEPT = 200
-_ASKED = 500
-# A session that is to end before it has begun: how long its begin may lie in the network.
-_DOUBT_MS = 120_000
-# Clocks of those who issue tokens may differ from ours.
-_LATE_S = 60.0
-
-T = TypeVar("T")
-
-_encoder = msgspec.msgpack.Encoder()
-_records = msgspec.msgpack.Decoder(SessionRecord)
-_revocations = msgspec.msgpack.Decoder(Revocation)
 
 
 class RedisSessionStore:
@@ -294,7 +294,7 @@ class RedisSessionStore:
     # ------------------------------------------------------------ who is present
 
     @asynccontextmanager
-    async def subscribe(self, meeting: str, deliver: Callable[[str, Present | None], None]) -> AsyncIterator[None]:
+    async def subscribe(self, meeting: str, deliver: _Deliver) -> AsyncIterator[None]:
         if (of_meeting := self._meetings.get(meeting)) is None:
             of_meeting = self._meetings[meeting] = MeetingPresence(meeting)
         of_meeting.users += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from functools import cache, partial
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from gateway.stores.redis.checks import check
@@ -18,6 +18,7 @@ from gateway.stores.redis.connection import Command, Connection, address_of
 from gateway.stores.redis.pushes import Pushes
 from gateway.stores.sealing import Seal
 
+_SCRIPTS = Path(__file__).with_name("scripts")
 # These promise more: a full store refuses them before they have changed anything. With all others, what was
 # accepted is finished, what has expired goes, and gateways are there, also while the store is full.
 _NEW_WORK = ("accept", "claim", "session_store/begin", "glossaries/put")
@@ -25,15 +26,9 @@ _NEW_WORK = ("accept", "claim", "session_store/begin", "glossaries/put")
 _SHARED, _OF_FOLDER = "shared", "common"
 
 
-@cache
 def script_names() -> list[str]:
-    root = files(__package__) / "scripts"
-    found = [each.name for each in root.iterdir()]
-    found += [
-        f"{folder.name}/{each.name}" for folder in root.iterdir() if folder.is_dir() for each in folder.iterdir()
-    ]
-    scripts = [name.removesuffix(".lua") for name in sorted(found) if name.endswith(".lua")]
-    return [name for name in scripts if name.rpartition("/")[2] not in (_SHARED, _OF_FOLDER)]
+    found = (path for path in _SCRIPTS.rglob("*.lua") if path.stem not in (_SHARED, _OF_FOLDER))
+    return sorted(path.relative_to(_SCRIPTS).with_suffix("").as_posix() for path in found)
 
 
 @cache
@@ -41,8 +36,7 @@ def _source(name: str) -> str:
     first = "#!lua" if name in _NEW_WORK else "#!lua flags=allow-oom"
     folder = name.rpartition("/")[0]
     texts = (_SHARED, f"{folder}/{_OF_FOLDER}".lstrip("/"), name)
-    scripts = files(__package__) / "scripts"
-    return "\n".join((first, *(scripts.joinpath(*f"{text}.lua".split("/")).read_text() for text in texts)))
+    return "\n".join((first, *((_SCRIPTS / f"{text}.lua").read_text() for text in texts)))
 
 
 @cache
@@ -51,6 +45,7 @@ def sha(name: str) -> str:
     return hashlib.sha1(_source(name).encode(), usedforsecurity=False).hexdigest()
 
 
+@cache
 def load_all() -> tuple[Command, ...]:
     return tuple(("SCRIPT", "LOAD", _source(name)) for name in script_names())
 

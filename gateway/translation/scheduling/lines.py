@@ -483,16 +483,17 @@ class Door:
         """Raises `Overloaded` or `QuotaExceeded` unless all may come in. counts: how many for which lanes."""
         tenant = tenant_of_account(account)
         self._quotas.check_day(tenant, meeting)
-        more = sum(counts.values()) - sum(map(self._room, counts))
-        if more > 0:
+        rooms = {route: self._room(route) for route in counts}
+        if (more := sum(counts.values()) - sum(rooms.values())) > 0:
             self._quotas.check_waiting(tenant, self._lines.ahead_of_account(priority, account), more)
         for route, count in counts.items():
-            self._check_line(route, Newcomers(account, meeting, priority, count))
+            self._check_line(route, Newcomers(account, meeting, priority, count), rooms[route])
 
     def check_promised(self, account: str, meeting: str, priority: int, counts: Mapping[Route, int]) -> None:
         """As `check`, of what was accepted before: it may have to wait for long, and quotas do not matter."""
         for route, count in counts.items():
-            self._check_line(route, Newcomers(account, meeting, priority, count), promised=True)
+            new = Newcomers(account, meeting, priority, count)
+            self._check_line(route, new, self._room(route), promised=True)
 
     def check_unread(self, account: str) -> None:
         """Raises `Overloaded` where no final of an account may come in, whatever it says."""
@@ -500,7 +501,7 @@ class Door:
         # Routes of lanes, too, for which no request came so far.
         for route in {line.route for line in self._lines} | {lane.route for lane in self._lanes}:
             try:
-                return self._check_line(route, Newcomers(account, "", FINAL))
+                return self._check_line(route, Newcomers(account, "", FINAL), self._room(route))
             except Overloaded as error:
                 refused = error
         if refused is not None:
@@ -513,8 +514,7 @@ class Door:
     def _room(self, route: Route) -> int:
         return sum(map(self.free, self._lanes.some(route)))
 
-    def _check_line(self, route: Route, new: Newcomers, *, promised: bool = False) -> None:
-        free = self._room(route)
+    def _check_line(self, route: Route, new: Newcomers, free: int, *, promised: bool = False) -> None:
         # While no lane runs, a newcomer is not sent away for having to wait.
         none_runs = not free and all(lane.state is not EngineState.READY for lane in self._lanes.some(route))
         exempt = promised or none_runs

@@ -112,14 +112,14 @@ class Ticket(Struct, eq=False):
     best_effort: bool = False
     # The same for the languages of an utterance.
     utterance: int = 0
-    # What follows belongs to the scheduler.
+    # What follows is how far it is in the scheduler.
     stage: Stage = Stage.WAITING
     # The lanes for which it waits, and the one on which it runs.
     route: frozenset[str] = frozenset()
     lane: str = ""
     # Not a future: cancelling a task cancels the future it awaits, and a turn may be given just then.
     turn: asyncio.Event = field(default_factory=asyncio.Event)
-    # Ends its keeping to a lane; ends with it.
+    # Releases it from the lane that it is bound to; ends with the ticket.
     binding_timer: asyncio.TimerHandle | None = None
     given_up: GatewayError | None = None
     # Interrupts the task that collects it.
