@@ -140,6 +140,39 @@ async def test_what_comes_too_late_is_skipped(gateway: GatewayProcess, open_page
             assert [text for text, *_ in await spoken(page)][-1] == "[ja] Four."
 
 
+async def test_translations_are_read_in_the_order_spoken(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        await with_voices(page, "ja-JP")
+        await connected(page)
+        pane = await show(page, "reading")
+        await pane.get_by_label("Read translations aloud").select_option("ja")
+        await page.evaluate("performance.now = () => window.now ?? 0")
+        async with connect(gateway.url, meeting=meeting_of(page), reads=[], speaks="en") as ana:
+            rows = page.get_by_test_id("utterance")
+            for number, text in enumerate(["This one is going to stall.", "Two.", "Three."]):
+                await ana.final(text, str(number))
+                await expect(rows).to_have_count(number + 1)
+            await settled(rows.nth(1))
+            await settled(rows.nth(2))
+            assert await spoken(page) == []
+            await ana.cancel("0")
+            await page.wait_for_function("spoken.length > 0")
+            await page.evaluate("ended()")
+            assert [text for text, *_ in await spoken(page)] == ["[ja] Two.", "[ja] Three."]
+            await page.evaluate("ended()")
+
+            # For so long, and no longer.
+            await ana.final("Another that is going to stall.", "3")
+            await ana.final("Five.", "4")
+            await settled(rows.nth(4))
+            assert len(await spoken(page)) == 2
+            await page.evaluate("window.now = 3_000")
+            await ana.final("Six.", "5")
+            await settled(rows.nth(5))
+            assert [text for text, *_ in await spoken(page)][2:] == ["[ja] Five."]
+
+
 async def test_without_any_voice_nothing_is_offered(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with open_page(gateway.url) as watch:
         await with_voices(watch.page)

@@ -4,6 +4,7 @@
 import { button, element } from "../ui/dom.js";
 import { dropdown, labelled, setOptions } from "../ui/form_controls.js";
 import { t } from "../words/words.js";
+import { isSaid } from "./entry.js";
 
 /** @typedef {import("./entry.js").Entry} Entry */
 /** @typedef {import("./transcript.js").Change} Change */
@@ -11,6 +12,8 @@ import { t } from "../words/words.js";
 
 // What waited longer for its turn is skipped: the meeting is further on by then.
 const LATE_MS = 15_000;
+// How long a translation waits for those of what was said before it, which may take longer.
+const IN_ORDER_MS = 3_000;
 const OFF = "";
 
 export class SpokenTranslation {
@@ -25,8 +28,10 @@ export class SpokenTranslation {
   #hasStarted = false;
   /** Utterances from before the start. Their translations may still arrive. @type {WeakSet<Entry>} */
   #history = new WeakSet();
-  /** @type {{text: string, arrived: number}[]} */
+  /** Not read yet, in the order in which it was said. @type {{entry: Entry, text: string, arrived: number}[]} */
   #waiting = [];
+  /** @type {number | undefined} */
+  #timer;
   /** The one that is read now. Kept, or some browsers forget to say that it ended. @type {SpeechSynthesisUtterance | null} */
   #current = null;
 
@@ -99,21 +104,35 @@ export class SpokenTranslation {
   /** @param {Change} change */
   #onChange({ entry, lang, what }) {
     if (!this.#hasStarted && entry.final) this.#history.add(entry);
+    if (this.#lang === OFF || !this.#hasStarted) return;
     const cell = entry.cells.get(lang);
-    const isWanted = what === "translation" && lang === this.#lang && cell?.state === "final" && !entry.own;
-    if (!isWanted || !this.#hasStarted || this.#history.has(entry) || !cell.text) return;
-    this.#waiting.push({ text: cell.text, arrived: performance.now() });
+    const isWanted = what === "translation" && lang === this.#lang && cell?.state === "final";
+    if (isWanted && cell.text && !entry.own && !this.#history.has(entry)) {
+      const later = this.#waiting.findIndex((other) => Number(other.entry.at) > Number(entry.at));
+      this.#waiting.splice(later < 0 ? this.#waiting.length : later, 0, {
+        entry,
+        text: cell.text,
+        arrived: performance.now(),
+      });
+    }
     // Whatever the browser was reading, it has ended without saying so.
     if (this.#current !== null && !speechSynthesis.speaking && !speechSynthesis.pending) this.#current = null;
     this.#next();
   }
 
   #next() {
+    clearTimeout(this.#timer);
     if (this.#current !== null) return;
     const now = performance.now();
     this.#waiting = this.#waiting.filter(({ arrived }) => now - arrived <= LATE_MS);
-    const first = this.#waiting.shift();
+    const [first] = this.#waiting;
     if (first === undefined) return;
+    const waitMs = first.arrived + IN_ORDER_MS - now;
+    if (waitMs > 0 && this.#isOneBefore(first.entry)) {
+      this.#timer = setTimeout(() => this.#next(), waitMs);
+      return;
+    }
+    this.#waiting.shift();
     const utterance = new SpeechSynthesisUtterance(first.text);
     utterance.lang = this.#lang;
     utterance.voice = voiceFor(this.#lang);
@@ -126,6 +145,15 @@ export class SpokenTranslation {
     utterance.addEventListener("error", onEnd);
     this.#current = utterance;
     speechSynthesis.speak(utterance);
+  }
+
+  /** Whether something was said before an entry whose translation is still to come. @param {Entry} entry */
+  #isOneBefore(entry) {
+    return [...this.#options.transcript.entries.values()].some((other) => {
+      const isBefore = Number(other.at) < Number(entry.at) && !other.own && !this.#history.has(other);
+      const isComplete = isSaid(other) || other.participant === entry.participant;
+      return isBefore && isComplete && !other.reason && other.cells.get(this.#lang)?.state === "growing";
+    });
   }
 }
 
