@@ -103,6 +103,12 @@ async def settled(utterance: Locator) -> None:
     await expect(utterance).to_have_attribute("data-state", "settled")
 
 
+async def share_typing(page: Page) -> None:
+    """The others see what is typed before it is sent."""
+    # Also where a phone has no room for it while somebody types.
+    await page.get_by_test_id("share-typing").evaluate("box => box.checked || box.click()")
+
+
 async def type_words(watch: Watch, *words: str, into: str | None = None) -> None:
     """Type words, each once what was typed before it was sent and shown, and translated where a language is given.
 
@@ -110,6 +116,7 @@ async def type_words(watch: Watch, *words: str, into: str | None = None) -> None
     its time for.
     """
     field = watch.page.get_by_test_id("text")
+    await share_typing(watch.page)
     done = await partials_done(watch.page.url, into) - len(sent(watch, "utterance.partial")) if into else 0.0
     for word in words:
         text = f"{await field.input_value()} {word}".strip()

@@ -68,6 +68,7 @@ class Composing:
         self.page = watch.page
         self.text = self.page.get_by_test_id("text")
         self.note = self.page.get_by_test_id("composer-note")
+        self.sharing = self.page.get_by_test_id("share-typing")
         self.microphone = self.page.get_by_test_id("microphone")
         self._watch = watch
 
@@ -122,12 +123,15 @@ def open_composer(gateway: GatewayProcess, open_page: OpenPage) -> OpenComposer:
         reads: tuple[str, ...] = ("ja",),
         demo: bool = True,
         expected: str = "en",
+        shares: bool = True,
         **options: Any,
     ) -> AsyncIterator[Composing]:
         async with open_page(f"{gateway.url}/favicon.svg", **options) as watch:
             watch.allow("favicon.ico")  # what a browser looks for where no page names an icon
             page = watch.page
             await page.add_init_script(script)
+            if shares:
+                await page.evaluate("localStorage.setItem('share-typing', 'yes')")
             await page.route("**/app.js", _nothing)
             await page.goto(gateway.url)
             await page.evaluate(_SET_UP, {"reads": list(reads), "demo": demo})
@@ -152,7 +156,29 @@ def one_utterance(frames: list[Frame]) -> bool:
 # -------------------------------------------------------------------- typing
 
 
-async def test_typing_streams_at_word_ends_and_enter_sends(open_composer: OpenComposer) -> None:
+async def test_what_is_typed_stays_here_until_it_is_sent(open_composer: OpenComposer) -> None:
+    async with open_composer(shares=False) as composer:
+        await composer.text.press_sequentially("My boss is, well, ")
+        await composer.text.fill("My boss is, well, kind.")
+        await composer.text.press("Enter")
+        await composer.sent("My boss is, well, kind.")
+        assert composer.partials() == []
+
+        # Who shares what is being typed can stop it: what the others saw of it goes.
+        await composer.sharing.check()
+        await composer.text.press_sequentially("Not for ")
+        await composer.until(lambda: composer.partials()[-1:] == ["Not for"])
+        await composer.sharing.uncheck()
+        await composer.until(lambda: composer.frames()[-1]["type"] == "utterance.cancel")
+        seen = composer.partials()
+        await composer.text.press_sequentially("them. ")
+        await composer.page.reload()
+        await composer.page.evaluate(_SET_UP, {"reads": [], "demo": False})
+        await expect(composer.sharing).not_to_be_checked()
+        assert composer.partials() == seen
+
+
+async def test_shared_typing_streams_at_word_ends_and_enter_sends(open_composer: OpenComposer) -> None:
     """A pause in the typing streams it, too."""
     async with open_composer() as composer:
         # Not key by key: on a busy machine the time between two keys may be a pause.
@@ -344,6 +370,8 @@ async def test_everything_is_reached_by_keyboard(open_composer: OpenComposer) ->
         await composer.page.keyboard.press("Tab")
         await expect(composer.microphone).to_be_focused()
         await composer.page.keyboard.press("Tab")
+        await composer.page.keyboard.press("Tab")
+        await expect(composer.sharing).to_be_focused()
         await composer.page.keyboard.press("Tab")
         await expect(composer.page.get_by_test_id("sentences").get_by_role("button").first).to_be_focused()
         await composer.page.keyboard.press("Enter")

@@ -35,6 +35,7 @@ from tests.browser.pages import (
     seen_by,
     sent,
     settled,
+    share_typing,
     show,
     stop_the_clock,
     type_words,
@@ -283,6 +284,7 @@ async def test_what_an_input_method_composes_is_no_text_yet(gateway: GatewayProc
         await connected(page)
         await page.get_by_test_id("spoken-lang").select_option("ja")
         await read(page, "en")
+        await share_typing(page)
         await page.get_by_test_id("text").focus()
         typing = await page.context.new_cdp_session(page)
         for text in ("k", "か", "かい", "かいぎ"):

@@ -3,6 +3,7 @@
 import { sampleSentences } from "../samples/sample_sentences.js";
 import { SimulatedSpeech } from "../samples/simulated_speech.js";
 import { element, setIfChanged } from "../ui/dom.js";
+import { checkbox } from "../ui/form_controls.js";
 import { preferredLanguages, textDirection } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
 import { pageLanguage, t } from "../words/words.js";
@@ -12,7 +13,7 @@ import { otherLanguage } from "./other_language.js";
 /** @typedef {import("../../client/messages.js").Limits} Limits */
 /** @typedef {import("./microphone.js").Hearing} Hearing */
 
-// After such a pause in the middle of a word the draft is sent.
+// After such a pause in the middle of a word the draft is shown to the others, if they see it at all.
 const PAUSE_MS = 250;
 // Apostrophes and hyphens can be inside a word.
 const WORD_END = /(?:\s|(?!['’-])\p{P})$/u;
@@ -90,6 +91,12 @@ export class Composer {
   });
   #note = make("span", "hint composer-note", "composer-note", { role: "status", id: "composer-note" });
   #count = make("span", "hint composer-count", "count");
+  /** Whether the others see what is typed before it is sent. */
+  #sharing = checkbox("hint composer-sharing", "share-typing", t("composer.share"), (isOn) => {
+    savePreference("share-typing", isOn ? "yes" : "no");
+    this.#cancelDraftUnless(isOn ? this.#typed : "");
+    this.#onDraft();
+  });
   #hasSentences = true;
   #sentences = make("div", "composer-sentences", "sentences", { role: "group", hidden: true });
   #microphone;
@@ -105,7 +112,7 @@ export class Composer {
   #usual = "";
   /** @type {Limits | null} */
   #limits = null;
-  /** The utterance that is being typed. @type {{id: string, text: string} | undefined} */
+  /** What is typed and the others see. @type {{id: string, text: string} | undefined} */
   #draft;
   /** Sample sentences that are being said, by utterance. @type {Map<string, SimulatedSpeech>} */
   #speeches = new Map();
@@ -148,7 +155,8 @@ export class Composer {
     this.#text.setAttribute("aria-describedby", this.#note.id);
     this.#sentences.setAttribute("aria-labelledby", this.#sentencesLabel.id);
     const line = element("div", "composer-line");
-    line.append(this.#sentencesLabel, this.#demoHint, this.#note, this.#count);
+    this.#sharing.input.checked = loadPreference("share-typing") === "yes";
+    line.append(this.#sentencesLabel, this.#demoHint, this.#note, this.#sharing.label, this.#count);
     this.#fields.append(this.#select, this.#text, this.#mic, this.#send);
     this.element.append(this.#fields, line, this.#sentences);
   }
@@ -323,9 +331,10 @@ export class Composer {
     if (this.#isTooLong() || !this.lang) return;
     const text = this.#typed;
     this.#cancelDraftUnless(text);
-    if (!text || text === this.#draft?.text) return;
-    this.#draft = { id: this.#client.partial({ text, lang: this.lang, id: this.#draft?.id }), text };
+    if (!text) return;
     void this.#compare(text);
+    if (!this.#sharing.input.checked || text === this.#draft?.text) return;
+    this.#draft = { id: this.#client.partial({ text, lang: this.lang, id: this.#draft?.id }), text };
   }
 
   /**

@@ -98,6 +98,7 @@ export const ar = {
   "composer.text": "ما تقوله",
   "composer.microphone": "التحدث في الميكروفون",
   "composer.send": "إرسال",
+  "composer.share": "يراه الآخرون أثناء الكتابة",
   "composer.try": "جرّب جملة",
   "composer.demo": "يترجم هنا نموذج صغير. جرّب أي جملة: ما لا يتيقن منه يضع عليه علامة «غير مؤكدة».",
   "composer.length": "{length} من {most}",

@@ -97,6 +97,7 @@ export const de = {
   "composer.text": "Was Sie sagen",
   "composer.microphone": "Ins Mikrofon sprechen",
   "composer.send": "Senden",
+  "composer.share": "Andere sehen es, während ich tippe",
   "composer.try": "Einen Satz ausprobieren",
   "composer.demo": "Hier übersetzt ein kleines Modell. Probieren Sie jeden Satz: Wo es nicht sicher ist, steht „unsicher“.",
   "composer.length": "{length} von {most}",

@@ -100,6 +100,7 @@ export const en = {
   "composer.text": "What you say",
   "composer.microphone": "Speak into the microphone",
   "composer.send": "Send",
+  "composer.share": "Others see it while I type",
   "composer.try": "Try a sentence",
   "composer.demo": "A small model translates here. Try any sentence: what it is not certain of, it marks as unsure.",
   "composer.length": "{length} of {most}",

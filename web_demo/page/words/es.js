@@ -97,6 +97,7 @@ export const es = {
   "composer.text": "Lo que dice",
   "composer.microphone": "Hablar por el micrófono",
   "composer.send": "Enviar",
+  "composer.share": "Los demás lo ven mientras escribo",
   "composer.try": "Probar una frase",
   "composer.demo": "Aquí traduce un modelo pequeño. Pruebe cualquier frase: lo que no sabe con certeza lo marca como dudoso.",
   "composer.length": "{length} de {most}",

@@ -97,6 +97,7 @@ export const fr = {
   "composer.text": "Ce que vous dites",
   "composer.microphone": "Parler dans le microphone",
   "composer.send": "Envoyer",
+  "composer.share": "Les autres le voient pendant que j’écris",
   "composer.try": "Essayer une phrase",
   "composer.demo": "Un petit modèle traduit ici. Essayez n’importe quelle phrase : ce dont il n’est pas certain, il le marque comme incertain.",
   "composer.length": "{length} sur {most}",

@@ -97,6 +97,7 @@ export const ja = {
   "composer.text": "発言",
   "composer.microphone": "マイクで話す",
   "composer.send": "送信",
+  "composer.share": "入力中の内容をほかの人にも見せる",
   "composer.try": "例文を試す",
   "composer.demo": "ここでは小さなモデルが翻訳します。どんな文でも試せます。確信のない訳には「不確か」と表示します。",
   "composer.length": "{length} / {most}",

@@ -97,6 +97,7 @@ export const zh = {
   "composer.text": "您说的话",
   "composer.microphone": "对着麦克风说",
   "composer.send": "发送",
+  "composer.share": "打字时让其他人看到",
   "composer.try": "试试例句",
   "composer.demo": "这里由一个小模型翻译。任何句子都可以试：没有把握的译文会标为“不确定”。",
   "composer.length": "{length} / {most}",
