@@ -116,6 +116,16 @@ class Service:
         await self._client.aclose()
 
 
+def state_of(pid: int) -> str:
+    """Command, state, and where in the kernel each thread waits."""
+    with suppress(OSError):
+        threads = Path(f"/proc/{pid}/task").iterdir()
+        waits = [(thread / "wchan").read_text() + " " + (thread / "syscall").read_text() for thread in threads]
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return "\n  ".join([f"{pid} {processes.command(pid)} {state}", *waits])
+    return f"{pid} is gone"
+
+
 @asynccontextmanager
 async def serving(architecture: str, **own: Any) -> AsyncIterator[Service]:
     script = SCRIPT | own.pop("script", {})
@@ -124,6 +134,10 @@ async def serving(architecture: str, **own: Any) -> AsyncIterator[Service]:
         service = Service(running)
         try:
             yield service
+        except* httpx.ReadTimeout as late:
+            # Seen once, cause not found: what the processes do then.
+            late.add_note("\n".join(map(state_of, [service.pid, *processes.below(service.pid)])))
+            raise
         finally:
             await service.close()
 
