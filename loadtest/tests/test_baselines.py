@@ -134,9 +134,9 @@ async def serving(architecture: str, **own: Any) -> AsyncIterator[Service]:
         service = Service(running)
         try:
             yield service
-        except* httpx.ReadTimeout as late:
+        except* httpx.ReadTimeout:
             # Seen once, cause not found: what the processes do then.
-            late.add_note("\n".join(map(state_of, [service.pid, *processes.below(service.pid)])))
+            print(*map(state_of, [service.pid, *processes.below(service.pid)]), sep="\n", file=sys.stderr)
             raise
         finally:
             await service.close()
