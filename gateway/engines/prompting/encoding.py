@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.domain.engine import TranslationOptions, TranslationRequest
-from gateway.domain.errors import EngineFailed
+from gateway.domain.errors import TextTooLong
 from gateway.engines.prompting.families import PromptFamily
 from gateway.engines.prompting.safety import joint, neutralise
 from gateway.engines.prompting.templates import ChatPrompt, RawPrompt
@@ -108,7 +108,7 @@ class PromptEncoder:
         )
 
     def encode(self, request: TranslationRequest) -> EncodedPrompt:
-        """The prompt without prefix and draft. Raises `EngineFailed` if the text does not fit into the window."""
+        """The prompt without prefix and draft. Raises `TextTooLong` if the text does not fit into the window."""
         text, add_special_tokens = self._render(request)
         ids = self._ids(text, add_special_tokens)
         source_tokens = self._source_tokens(request, len(ids))
@@ -122,7 +122,7 @@ class PromptEncoder:
             ids = self._ids(text, add_special_tokens)
         room = self._window - len(ids)
         if room < least:
-            raise EngineFailed(
+            raise TextTooLong(
                 f"The text has {source_tokens} tokens and does not fit into the model's window of {self._window}."
             )
         return EncodedPrompt(ids, min(wanted, room), room, text, add_special_tokens)

@@ -13,7 +13,7 @@ from tokenizers.normalizers import NFKC
 from demo_model import layout
 from gateway.bundled.tokenizer import IDS
 from gateway.domain.engine import TranslationOptions, TranslationRequest
-from gateway.domain.errors import EngineFailed
+from gateway.domain.errors import TextTooLong
 from gateway.engines.prompting.encoding import EncodedPrompt, Opening, PromptEncoder
 from gateway.engines.prompting.families import FAMILIES, detect
 from tests.engines.prompting.cuts import (
@@ -91,7 +91,7 @@ def test_the_answer_gets_what_is_left_of_the_window(tokenizer: Any) -> None:
 
 
 def test_text_without_room_for_an_answer_is_refused(tokenizer: Any) -> None:
-    with pytest.raises(EngineFailed, match="window of 100"):
+    with pytest.raises(TextTooLong, match="window of 100"):
         encoder(tokenizer, window=100).encode(request("Good morning, everyone. " * 30))
 
 
