@@ -146,7 +146,7 @@ class GenerationFailed(Struct, frozen=True, tag="generation_failed", array_like=
     """A generation ended with an error."""
 
     number: int
-    # Code of the error: `EngineUnavailable` if the engine caused it, `EngineFailed` or `TextTooLong` if the text did.
+    # Of the error: `EngineUnavailable` if the engine caused it, `EngineFailed` or `TextTooLong` if the text did.
     code: str
     message: str
     retry_after_ms: int | None = None
