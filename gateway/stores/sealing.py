@@ -22,8 +22,8 @@ from gateway.domain.errors import StartupError
 _KEY_BYTES = 32
 _ID_BYTES = 4
 _NONCE_BYTES = 12
-# What was sealed without a place, and what is bound to its place. What is not sealed is MessagePack of an object or an
-# array, which begins with neither.
+# What was sealed without a place, and what is bound to its place. What is not sealed is MessagePack of an object
+# or an array, which begins with neither.
 _UNBOUND, _SEALED = b"\x01", b"\x02"
 # Behind a key in its file: it has sealed what is not bound to its place.
 _UNBOUND_KEY = "unbound"

@@ -336,6 +336,8 @@ class _Worker(Gateway):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         sharing = self._sharing
+        if self.is_refused:
+            return
         if not sharing.ready:
             self.close()
             return
