@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import stat
 from pathlib import Path
@@ -104,3 +105,26 @@ def test_peer_is_told_by_the_system(folder: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(ownership, "peer_of", lambda _: Peer(1, NOBODY))
         with pytest.raises(StartupError, match=rf"{path} is served by another user \(uid 65534\).*delete it"):
             check_peer(sock, path)
+
+
+@as_root
+def test_socket_that_another_user_serves_is_refused(folder: Path) -> None:
+    path = folder / "sock"
+    ready, tell = os.pipe()
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as sock:
+        listening.bind(str(path))
+        if (child := os.fork()) == 0:
+            os.setuid(NOBODY)
+            listening.listen()
+            os.write(tell, b"1")
+            signal.pause()
+        try:
+            os.read(ready, 1)
+            sock.connect(str(path))
+            with pytest.raises(StartupError, match=rf"{path} is served by another user"):
+                check_peer(sock, path)
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(ready)
+            os.close(tell)

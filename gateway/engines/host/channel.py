@@ -108,7 +108,7 @@ class Channel(asyncio.Protocol, Generic[_Said, _Heard]):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A process of another user is cut off: `is_refused`."""
         sock = transport.get_extra_info("socket")
-        if sock is not None and not (peer := peer_of(sock)).is_own:
+        if sock is not None and hasattr(socket, "SO_PEERCRED") and not (peer := peer_of(sock)).is_own:
             _log.error("a process of another user (uid %d) is at the other end of a socket: cut off", peer.uid)
             cast(asyncio.Transport, transport).abort()
             return
