@@ -40,6 +40,14 @@ MEETINGS = Gauge("gateway_meetings", "Meetings with a participant or with a tran
 STORE_AVAILABLE = Gauge("gateway_store_available", "1 while the shared store answers; 1 without one.")
 STORE_AVAILABLE.set(1)
 STORE_ANSWER_S = Gauge("gateway_store_answer_seconds", "How long the shared store takes to answer, lately.")
+STORE_ENTRIES_REFUSED = Counter(
+    "gateway_store_entries_refused",
+    "Sealed entries of the shared store that were not opened, by reason: another key; changed, or copied from "
+    "another place; another part of the place, such as another epoch; unbound, as earlier versions sealed.",
+    ["reason"],
+)
+for _reason in ("key", "part", "changed", "unbound"):
+    STORE_ENTRIES_REFUSED.labels(_reason)
 LOG_PUBLICATIONS = Gauge("gateway_log_publications", "Publications held in the event log.")
 LOG_BYTES = Gauge("gateway_log_bytes", "Bytes of the event log; a high estimate.")
 SESSIONS_STARTED = Counter("gateway_sessions_started", "Sessions started.")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gateway.domain.errors import StartupError
+from gateway.ownership import check_folder, make_folder
 
 _NAME = "gateway.pid"
 
@@ -34,7 +35,7 @@ def held(folder: Path, *, reloads: bool = True) -> Iterator[int]:
     Gives the file descriptor of the lock: processes that inherit it hold the folder as well.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(folder)
         lock = os.open(folder / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise _useless(folder, error.strerror or str(error)) from None
@@ -65,6 +66,7 @@ def _take(lock: int, folder: Path) -> None:
 
 def check(folder: Path) -> None:
     """Raises `StartupError` where `held` would now; makes nothing."""
+    check_folder(folder)
     there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise _useless(folder, f"nothing can be made in {there}")
@@ -94,7 +96,8 @@ def _belongs(folder: Path, running: int | None) -> StartupError:
 
 
 def holder(folder: Path) -> int | None:
-    """The process of the gateway that has this folder and reloads; None if none runs."""
+    """The process of the gateway that has this folder and reloads; None if none runs. Raises `StartupError`."""
+    check_folder(folder)
     try:
         lock = os.open(folder / _NAME, os.O_RDWR | os.O_CLOEXEC)
     except OSError:

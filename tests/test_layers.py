@@ -84,9 +84,10 @@ RULE: dict[str, set[str]] = {
     "metrics": set(),
     "exposition": set(),
     "runtime": set(),
+    "ownership": {"domain"},
     "tracing": {"domain"},
 }
-FOR_EVERYBODY = {"metrics", "exposition", "runtime", "tracing"}
+FOR_EVERYBODY = {"metrics", "exposition", "runtime", "ownership", "tracing"}
 # Rooms that know neither tasks nor clocks nor I/O.
 PURE = {"domain", "protocol", "text"}
 # Modules of other rooms that promise the same.

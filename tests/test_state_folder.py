@@ -72,3 +72,31 @@ def test_where_it_is_unless_another_is_given(monkeypatch: pytest.MonkeyPatch) ->
 def test_holder_that_does_not_reload_is_hidden(tmp_path: Path) -> None:
     with state_folder.held(tmp_path, reloads=False):
         assert state_folder.holder(tmp_path) is None
+
+
+def test_folder_that_others_change_is_refused_everywhere(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "state"
+    with state_folder.held(folder):
+        pass
+    for changed in (folder, folder.parent):
+        changed.chmod(0o777)
+        with (
+            pytest.raises(StartupError, match=f"{changed} can be changed by other users"),
+            state_folder.held(folder),
+        ):
+            pass
+        for ask in (state_folder.check, state_folder.holder):
+            with pytest.raises(StartupError, match="can be changed by other users"):
+                ask(folder)
+        changed.chmod(0o700)
+    assert state_folder.holder(folder) is None
+
+
+def test_what_is_made_on_the_way_is_private(tmp_path: Path) -> None:
+    umask = os.umask(0)
+    try:
+        with state_folder.held(tmp_path / "a" / "state"):
+            pass
+    finally:
+        os.umask(umask)
+    state_folder.check(tmp_path / "a" / "state")

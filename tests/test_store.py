@@ -14,6 +14,7 @@ from gateway.domain.sessions import Handover, KeptSession
 from gateway.store import Store
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.stores.redis.log import RedisEventLog
+from gateway.stores.sealing import Place
 from gateway.stores.sharded import ShardedEventLog
 from tests.logs import utterance
 from tests.patience import until
@@ -39,7 +40,7 @@ async def test_store_is_shared_and_closed(tmp_path: Path) -> None:
     store = Store(Settings(store=settings), nothing)
     await store.open()
     assert isinstance(store.log, RedisEventLog)
-    assert store.log.store.seal.close(b"secret") != b"secret"
+    assert store.log.store.seal.close(b"secret", Place("said", "m", "e")) != b"secret"
     assert store.channel is not None
     assert store.is_shared
     kept = KeptSession("ana", "m", False, "Ana", None, (), session="secret", left_s=60.0)

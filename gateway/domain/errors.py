@@ -42,6 +42,7 @@ Must not know: sockets, frames, engines. An error outside this tree reaches a cl
     │   ├── LogUnavailable              log_unavailable
     │   └── SlowReader                  slow_reader
     ├── EngineFailed                    engine_failed
+    │   └── TextTooLong                 text_too_long
     ├── DeadlineExceeded                deadline_exceeded
     ├── Cancelled                       cancelled
     └── StartupError                    startup_failed
@@ -244,6 +245,10 @@ class SlowReader(Unavailable, code="slow_reader"):
 
 class EngineFailed(GatewayError, code="engine_failed", http_status=502):
     """The engine could not translate this one text."""
+
+
+class TextTooLong(EngineFailed, code="text_too_long", http_status=413):
+    """The text does not fit into the model's window; `message` names the limit in tokens."""
 
 
 class DeadlineExceeded(GatewayError, code="deadline_exceeded", http_status=504):

@@ -25,7 +25,7 @@ from gateway.domain.engine import (
     TokenEvent,
     TranslationRequest,
 )
-from gateway.domain.errors import EngineFailed, StartupError
+from gateway.domain.errors import EngineFailed, StartupError, TextTooLong
 from gateway.engines.lifecycle import Adapter
 
 
@@ -106,7 +106,7 @@ class SimulatedEngine(Adapter):
         self._life.check(retry_after_ms=1_000)
         words = f"[{request.target}] {request.text}".split() * rule.repeat
         if len(words) > script.max_text_tokens * rule.repeat:
-            raise EngineFailed(f"The text is longer than {script.max_text_tokens} tokens.")
+            raise TextTooLong(f"The text is longer than {script.max_text_tokens} tokens.")
         generation = self._generations.open()
         try:
             with generation:

@@ -15,6 +15,7 @@ import msgspec
 
 from gateway.domain.audit import AuditEntry
 from gateway.domain.errors import StartupError
+from gateway.ownership import check_owner, check_way
 
 _log = logging.getLogger(__name__)
 
@@ -22,7 +23,10 @@ _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
 class AuditFile:
-    """Appends entries to a file; opens it again when it was moved away. Raises `StartupError` if it cannot."""
+    """Appends entries to a file; opens it again when it was moved away. Raises `StartupError` if it cannot.
+
+    Nor if another user could replace the file.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -32,6 +36,10 @@ class AuditFile:
         self._torn = False
         try:
             self._open()
+            found = os.fstat(self._descriptor)
+            if stat.S_ISREG(found.st_mode):  # and not a terminal, or a pipe
+                check_way(path)
+                check_owner(path, found)
         except OSError as error:
             raise StartupError(f"The audit log {path} cannot be written ({error.strerror or error}).") from None
 

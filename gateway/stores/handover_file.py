@@ -23,6 +23,7 @@ import msgspec
 
 from gateway.domain.errors import StartupError
 from gateway.domain.sessions import HANDOVER_VERSION, Handover, KeptMeeting
+from gateway.ownership import check_way
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ def check(path: Path) -> None:
         raise StartupError(f"The handover file {path} is a folder: name a file in it.")
     if not path.parent.is_dir():
         raise StartupError(f"There is no folder {path.parent} for the handover file {path.name}.")
+    check_way(path)
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise StartupError(f"The folder {path.parent} of the handover file cannot be written to.")
 
@@ -123,6 +125,7 @@ def discard(path: Path) -> None:
 
 
 def _read(path: Path) -> bytes:
+    check_way(path)
     # Does not follow a link, and does not wait for a pipe.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -1,6 +1,7 @@
 """Encrypts what people said before it goes to the store, with keys that the store never sees.
 
-Knows: keys, the format of what is sealed. Must not know: what is in it.
+What is sealed is bound to its place: copied to another one, it cannot be opened.
+Knows: keys, the format of what is sealed, places. Must not know: what is in it.
 """
 
 from __future__ import annotations
@@ -11,65 +12,117 @@ import hashlib
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+import msgspec
+
+from gateway import metrics
 from gateway.domain.errors import StartupError
 
 _KEY_BYTES = 32
 _ID_BYTES = 4
 _NONCE_BYTES = 12
-# What is not sealed is MessagePack of an object or an array, which begins with none of these.
-_SEALED = b"\x01"
+# What was sealed without a place, and what is bound to its place. What is not sealed is MessagePack of an object
+# or an array, which begins with neither.
+_UNBOUND, _SEALED = b"\x01", b"\x02"
+# Behind a key in its file: it has sealed what is not bound to its place.
+_UNBOUND_KEY = "unbound"
+
+
+class Place(NamedTuple):
+    """Where sealed text belongs. Nowhere else can it be opened."""
+
+    kind: str
+    # The meeting's key, or the tenant.
+    owner: str
+    # Epoch of the log, id of the glossary, gateway that sends the event. At opening, None: it may be any.
+    part: str | None
+
+
+class SealError(ValueError):
+    """What is sealed cannot be opened here; the message says why, without what is in it."""
 
 
 class Seal:
     """AES-256-GCM-SIV (RFC 8452): also with random nonces, no number of entries is too many.
 
     keys: of 32 bytes each. The first seals, all of them open. Without any, nothing is sealed. What was not sealed
-    before there were keys can still be read.
+    before there were keys can still be read. unbound: those of them that may have sealed without a place.
     """
 
-    def __init__(self, keys: Sequence[bytes] = ()) -> None:
+    def __init__(self, keys: Sequence[bytes] = (), unbound: Sequence[bytes] = ()) -> None:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 
         self._ciphers = {_id(key): AESGCMSIV(key) for key in keys}
         self._first = _id(keys[0]) if keys else b""
+        self._unbound = frozenset(map(_id, unbound))
         # Makes digests of texts, which could be guessed otherwise.
         self.digest_key = hashlib.blake2b(keys[-1], person=b"digests").digest() if keys else b""
 
-    def close(self, text: bytes) -> bytes:
+    @property
+    def opens_unbound(self) -> bool:
+        """Whether there may be text that is not bound to its place."""
+        return bool(self._unbound)
+
+    def close(self, text: bytes, place: Place) -> bytes:
         """Sealed, if there is a key."""
         if not self._first:
             return text
-        nonce = secrets.token_bytes(_NONCE_BYTES)
-        return _SEALED + self._first + nonce + self._ciphers[self._first].encrypt(nonce, text, None)
+        nonce, part = secrets.token_bytes(_NONCE_BYTES), (place.part or "").encode()
+        sealed = self._ciphers[self._first].encrypt(nonce, text, _bound_to(place, part))
+        return _SEALED + self._first + nonce + len(part).to_bytes(2) + part + sealed
 
-    def open(self, sealed: bytes) -> bytes:
-        """What was sealed. Raises `ValueError` if that was with another key, or it was changed."""
+    def open(self, sealed: bytes, place: Place) -> bytes:
+        """What was sealed. Raises `SealError`, which is counted, if that was with another key or place."""
         from cryptography.exceptions import InvalidTag
 
-        if not sealed.startswith(_SEALED):
+        form, id, rest = sealed[:1], sealed[1 : 1 + _ID_BYTES], sealed[1 + _ID_BYTES :]
+        if form not in (_UNBOUND, _SEALED):
             return sealed
-        id, rest = sealed[1 : 1 + _ID_BYTES], sealed[1 + _ID_BYTES :]
         if (cipher := self._ciphers.get(id)) is None:
-            raise ValueError("sealed with another key")
+            raise _refused("key", "it is sealed with another key")
+        if form == _UNBOUND and id not in self._unbound:
+            raise _refused("unbound", "an earlier version has sealed it, which binds it to no place")
+        nonce, rest, part, about = rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], None, None
+        if form == _SEALED:
+            size = int.from_bytes(rest[:2])
+            part, rest = rest[2 : 2 + size], rest[2 + size :]
+            about = _bound_to(place, part)
         try:
-            return cipher.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], None)
-        except InvalidTag:
-            raise ValueError("changed since it was sealed") from None
+            text = cipher.decrypt(nonce, rest, about)
+        except (InvalidTag, ValueError):  # ValueError: it is too short
+            raise _refused("changed", "it was changed, or copied from another place") from None
+        if None not in (part, place.part) and part != str(place.part).encode():
+            raise _refused("part", "it belongs to another epoch of the log, or another glossary or gateway")
+        return text
+
+    def is_unbound(self, sealed: bytes) -> bool:
+        """Whether it was sealed without a place."""
+        return sealed.startswith(_UNBOUND)
 
 
-def read_keys(file: Path) -> tuple[bytes, ...]:
-    """One key a line, in Base64. Raises `StartupError`."""
+def _bound_to(place: Place, part: bytes) -> bytes:
+    return msgspec.msgpack.encode((place.kind, place.owner, part))
+
+
+def _refused(reason: str, why: str) -> SealError:
+    metrics.STORE_ENTRIES_REFUSED.labels(reason).inc()
+    return SealError(why)
+
+
+def read_keys(file: Path) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """One key a line, in Base64; and those of them with `unbound` behind. Raises `StartupError`."""
     try:
-        lines = [line.strip() for line in file.read_text().splitlines() if line.strip()]
+        lines = [line.split() for line in file.read_text().splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise StartupError(f"The key of the store cannot be read from {file}: {error}.") from None
-    keys = tuple(map(_key, lines))
-    if not keys or None in keys:
+    keys = [(_key(line[0]), line[1:]) for line in lines]
+    if not keys or any(key is None or marks not in ([], [_UNBOUND_KEY]) for key, marks in keys):
         raise StartupError(
             f"{file} must hold keys of the store, 32 bytes in Base64 each, one a line (openssl rand -base64 32)."
         )
-    return tuple(key for key in keys if key is not None)
+    found = [(key, bool(marks)) for key, marks in keys if key is not None]
+    return tuple(key for key, _ in found), tuple(key for key, marked in found if marked)
 
 
 def _key(line: str) -> bytes | None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from gateway.domain.errors import StartupError
+from gateway.ownership import check_folder, check_peer, make_folder
 
 _log = logging.getLogger(__name__)
 
@@ -58,10 +59,12 @@ def data_folders(folder: Path, workers: int) -> list[Path]:
     if before:
         if len(before) != len(wanted):
             _log.info("%s has the data of %d stores, so there are as many again", folder, len(before))
+        for each in before:
+            check_folder(each, secret=True)
         return before
     try:
         for each in reversed(wanted):  # the first one last: where it is, all of them are
-            each.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(each, secret=True)
     except OSError as error:
         raise StartupError(f"The gateway's store cannot be started ({error}).") from None
     return wanted
@@ -113,7 +116,7 @@ class PrivateStore:
     async def start(self) -> None:
         """Returns once it takes commands. Raises `StartupError`."""
         try:
-            self._data.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(self._data, secret=True)
             await self._begin()
         except OSError as error:
             raise StartupError(f"The gateway's store cannot be started ({error}).") from None
@@ -158,7 +161,10 @@ class PrivateStore:
             while not ending.done():
                 await asyncio.wait([ending], timeout=_ASK_S)
                 # Counted, as the time in which this process itself was frozen does not matter.
-                unanswered = 0 if await self._answer(_ASK_S) else unanswered + 1
+                answered = False
+                with contextlib.suppress(StartupError):
+                    answered = bool(await self._answer(_ASK_S))
+                unanswered = 0 if answered else unanswered + 1
                 if unanswered == _UNANSWERED and not ending.done():
                     _log.error("the store (process %d) does not answer; it is killed", process.pid)
                     process.kill()
@@ -188,11 +194,15 @@ class PrivateStore:
         raise StartupError(f"The gateway's store {how}; its log is {self._data / 'store.log'}.")
 
     async def _answer(self, within_s: float | None = None) -> bytes:
-        """What it says to a PING, also if it is busy; nothing if it does not answer."""
+        """What it says to a PING, also if it is busy; nothing if it does not answer.
+
+        Raises `StartupError` if another user's process does.
+        """
         with contextlib.suppress(OSError):
             async with asyncio.timeout(within_s):
                 reader, writer = await asyncio.open_unix_connection(self._socket)
                 try:
+                    check_peer(writer.get_extra_info("socket"), self._socket)
                     writer.write(b"PING\r\n")
                     return await reader.readline()
                 finally:

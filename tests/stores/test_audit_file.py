@@ -96,3 +96,20 @@ def test_entries_after_a_kill_begin_a_line(tmp_path: Path) -> None:
     torn, whole = path.read_text("utf-8").splitlines()
     assert torn == '{"torn":'
     assert json.loads(whole)["sub"] == "ana"
+
+
+def test_file_in_a_folder_that_others_change_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(StartupError, match=f"{tmp_path} can be changed by other users"):
+        AuditFile(tmp_path / "audit.jsonl")
+    tmp_path.chmod(0o1777)
+    AuditFile(tmp_path / "audit.jsonl")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_file_of_another_user_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    path.touch()
+    os.chown(path, 65_534, -1)
+    with pytest.raises(StartupError, match="belongs to another user"):
+        AuditFile(path)

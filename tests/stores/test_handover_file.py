@@ -383,6 +383,18 @@ def test_unwritable_path_is_refused_at_the_start(tmp_path: Path) -> None:
         handover_file.check(tmp_path / "nowhere" / "handover")
 
 
+def test_folder_that_others_change_is_no_place_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "handover"
+    handover_file.write(path, Handover())
+    tmp_path.chmod(0o777)
+    for use in (handover_file.check, handover_file.read):
+        with pytest.raises(StartupError, match=f"{tmp_path} can be changed by other users"):
+            use(path)
+    tmp_path.chmod(0o1777)
+    handover_file.check(path)
+    assert handover_file.read(path) == Handover()
+
+
 def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(StartupError, match="cannot be written to"):

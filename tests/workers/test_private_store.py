@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gateway.domain.errors import StartupError
+from gateway.ownership import Peer
 from gateway.stores.redis.checks import check
 from gateway.workers import private_store
 from gateway.workers.private_store import PrivateStore, data_folders
@@ -24,8 +25,8 @@ from gateway.workers.private_store import PrivateStore, data_folders
 async def private(data: Path) -> AsyncIterator[PrivateStore]:
     with TemporaryDirectory() as folder:
         store = PrivateStore(Path(folder), data, os.open(folder, os.O_RDONLY))
-        await store.start()
         try:
+            await store.start()
             yield store
         finally:
             await store.stop()
@@ -117,7 +118,8 @@ async def test_one_that_is_slow_or_busy_is_left_alone(tmp_path: Path, monkeypatc
 
 async def test_one_that_cannot_start_names_its_log(tmp_path: Path) -> None:
     data = tmp_path / "store"
-    (data / "appendonlydir").mkdir(parents=True)
+    data.mkdir(mode=0o700)
+    (data / "appendonlydir").mkdir()
     (data / "appendonlydir" / "appendonly.aof.manifest").write_text("not a manifest\n")
     with pytest.raises(StartupError, match=r"store ended with status 1; its log is .*store\.log"):
         async with private(data):
@@ -164,3 +166,28 @@ async def test_its_socket_may_have_a_path_with_spaces(tmp_path: Path) -> None:
         assert " " not in store.url
         await store.stop()
         os.close(store._lock)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+async def test_data_of_another_user_are_not_used(tmp_path: Path) -> None:
+    [data] = data_folders(tmp_path, 1)
+    os.chown(data, 65_534, -1)
+    with pytest.raises(StartupError, match=f"{data} belongs to another user"):
+        data_folders(tmp_path, 1)
+    with pytest.raises(StartupError, match=f"{data} belongs to another user"):
+        async with private(data):
+            pass
+
+
+def test_data_that_others_read_are_not_used(tmp_path: Path) -> None:
+    [data] = data_folders(tmp_path, 1)
+    data.chmod(0o755)
+    with pytest.raises(StartupError, match=f"{data} can be read by other users"):
+        data_folders(tmp_path, 1)
+
+
+async def test_store_of_another_user_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.ownership.peer_of", lambda _: Peer(os.getpid(), 65_534))
+    with pytest.raises(StartupError, match="is served by another user"):
+        async with private(tmp_path / "store"):
+            pass

@@ -9,6 +9,7 @@ Knows: sockets, length-prefixed MessagePack. Must not know: what the messages me
 from __future__ import annotations
 
 import asyncio
+import logging
 import select
 import socket
 import struct
@@ -16,6 +17,10 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
+
+from gateway.ownership import peer_of
+
+_log = logging.getLogger(__name__)
 
 _Said = TypeVar("_Said")
 _Heard = TypeVar("_Heard")
@@ -101,7 +106,18 @@ class Channel(asyncio.Protocol, Generic[_Said, _Heard]):
     # ------------------------------------------------------------ asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A process of another user is cut off: `is_refused`."""
+        sock = transport.get_extra_info("socket")
+        if sock is not None and hasattr(socket, "SO_PEERCRED") and not (peer := peer_of(sock)).is_own:
+            _log.error("a process of another user (uid %d) is at the other end of a socket: cut off", peer.uid)
+            cast(asyncio.Transport, transport).abort()
+            return
         self._transport = cast(asyncio.Transport, transport)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether there is nobody at the other end to whom anything may be said."""
+        return self._transport is None
 
     def data_received(self, data: bytes) -> None:
         self._received += data

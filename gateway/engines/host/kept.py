@@ -14,7 +14,6 @@ import os
 import pickle
 import secrets
 import socket
-import struct
 import subprocess
 import sys
 import time
@@ -32,6 +31,7 @@ from gateway.engines.host.channel import read_message
 from gateway.engines.host.main import Keep, Role
 from gateway.engines.host.messages import PROTOCOL, Hello
 from gateway.engines.host.proxy import Host
+from gateway.ownership import check_folder, check_peer, make_folder
 from gateway.runtime import log_style
 
 _log = logging.getLogger(__name__)
@@ -42,9 +42,6 @@ _LOOK_S = 0.05
 
 # What a socket's path may have, in bytes; see unix(7).
 _PATH_BYTES = 107
-
-# Peer credentials of a connected Unix socket: pid, uid, gid of the process that listens.
-_CREDENTIALS = struct.Struct("3i")
 
 # Those that this process has started and that run: they are not waited for at its end, and reaped before.
 _children: set[subprocess.Popen[bytes]] = set()
@@ -77,7 +74,7 @@ class KeptHosts:
         self._found: defaultdict[str, list[KeptHost]] = defaultdict(list)
         check(folder)
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(folder)
         except OSError as error:
             raise StartupError(f"The folder {folder} cannot be used ({error.strerror or error}).") from None
 
@@ -90,7 +87,10 @@ class KeptHosts:
         return any(self._found.values())
 
     def find(self, wanted: Iterable[str]) -> None:
-        """Take the hosts that are made of what is wanted, and end all others. Blocks, for seconds at most."""
+        """Take the hosts that are made of what is wanted, and end all others. Blocks, for seconds at most.
+
+        Raises `StartupError` for one of another user.
+        """
         missing = Counter(wanted)
         for path in sorted(self._folder.glob("*.host")):
             host, hello = _met(path)
@@ -129,8 +129,10 @@ class KeptHosts:
 def look(folder: Path, wanted: Iterable[str]) -> list[Waiting]:
     """What a gateway with this folder that wants these would find, by the same means; it changes nothing.
 
-    Each begins to wait for the next gateway once more. Blocks, for seconds at most.
+    Each begins to wait for the next gateway once more. Blocks, for seconds at most. Raises
+    `StartupError` as that does.
     """
+    check_folder(folder)
     missing, found = Counter(wanted), []
     for path in sorted(folder.glob("*.host")):
         host, hello = _met(path)
@@ -191,14 +193,20 @@ class KeptHost(Host):
 
 
 def _met(path: Path) -> tuple[KeptHost | None, Hello | None]:
-    """The host at this socket, which has this gateway from now on, and its first word. None: gone; silent."""
+    """The host at this socket, which has this gateway from now on, and its first word. None: gone; silent.
+
+    Raises `StartupError` for one of another user.
+    """
     until_s = time.monotonic() + _HELLO_S
     while True:
         sock = socket.socket(socket.AF_UNIX)
         try:
             sock.settimeout(max(0.1, until_s - time.monotonic()))
             sock.connect(str(path))
-            pid = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[0]
+            pid = check_peer(sock, path).pid
+        except StartupError:
+            sock.close()
+            raise
         except OSError as error:
             sock.close()
             if isinstance(error, (ConnectionRefusedError, FileNotFoundError)) or time.monotonic() > until_s:

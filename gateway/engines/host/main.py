@@ -326,4 +326,5 @@ class _Owner(Gateway):
 class _NextOwner(_Owner):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._host.met(self)
+        if not self.is_refused:
+            self._host.met(self)

@@ -14,10 +14,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gateway.domain.engine import EngineHealth, EngineProfile, TokenEvent, TranslationRequest
-from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError
+from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError, TextTooLong
 
 # Raised with every change of a message below, or of a value in one: `tests/engines/host/test_messages.py` notices.
-PROTOCOL = 5
+PROTOCOL = 6
 
 
 class Hello(Struct, frozen=True):
@@ -146,8 +146,8 @@ class GenerationFailed(Struct, frozen=True, tag="generation_failed", array_like=
     """A generation ended with an error."""
 
     number: int
-    # Whether the engine caused it (`EngineUnavailable`) or the text (`EngineFailed`).
-    unavailable: bool
+    # Of the error: `EngineUnavailable` if the engine caused it, `EngineFailed` or `TextTooLong` if the text did.
+    code: str
     message: str
     retry_after_ms: int | None = None
 
@@ -163,11 +163,15 @@ ToHost = Generate | Aborted | GetMetrics | Demand | GetActivity | Stop
 ToGateway = State | Started | Slots | Activity | Held | Begun | Generated | GenerationFailed | Metrics
 
 
+# The most special first.
+_FAILURES = (EngineUnavailable, TextTooLong, EngineFailed)
+
+
 def generation_failed(number: int, error: GatewayError) -> GenerationFailed:
-    return GenerationFailed(number, isinstance(error, EngineUnavailable), error.message, error.retry_after_ms)
+    kind = next((kind for kind in _FAILURES if isinstance(error, kind)), EngineFailed)
+    return GenerationFailed(number, kind.code, error.message, error.retry_after_ms)
 
 
 def error_of(failed: GenerationFailed) -> GatewayError:
-    if failed.unavailable:
-        return EngineUnavailable(failed.message, retry_after_ms=failed.retry_after_ms)
-    return EngineFailed(failed.message)
+    kind = next((kind for kind in _FAILURES if kind.code == failed.code), EngineFailed)
+    return kind(failed.message, retry_after_ms=failed.retry_after_ms)

@@ -20,7 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gateway.domain.engine import EngineCapacity, EngineState, TokenEvent
-from gateway.domain.errors import GatewayError
+from gateway.domain.errors import EngineFailed, GatewayError
 from gateway.domain.ports import Engine
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
@@ -29,7 +29,6 @@ from gateway.engines.host.messages import (
     Demand,
     Generate,
     Generated,
-    GenerationFailed,
     GetMetrics,
     Held,
     Metrics,
@@ -319,7 +318,7 @@ class Gateway(Channel[Any, ToHost]):
         except Exception as error:
             _log.exception("a generation failed")
             sentence = f"The engine could not translate this text ({type(error).__name__})."
-            say(GenerationFailed(number, False, sentence))
+            say(generation_failed(number, EngineFailed(sentence)))
 
     async def _get_metrics(self, message: GetMetrics) -> None:
         # One at a time: several such threads would slow the event loop down.
@@ -337,6 +336,8 @@ class _Worker(Gateway):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         sharing = self._sharing
+        if self.is_refused:
+            return
         if not sharing.ready:
             self.close()
             return

@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.domain.engine import TranslationOptions, TranslationRequest
-from gateway.domain.errors import EngineFailed
+from gateway.domain.errors import TextTooLong
 from gateway.engines.prompting.families import PromptFamily
-from gateway.engines.prompting.safety import joint, neutralise
+from gateway.engines.prompting.safety import Normalise, joint, neutralise
 from gateway.engines.prompting.templates import ChatPrompt, RawPrompt
 from gateway.text.folding import Folded, fold
 
@@ -62,6 +62,7 @@ class PromptEncoder:
 
     window: most tokens of prompt and answer together.
     output_base, output_per_source_token: the answer may have base + factor × source tokens.
+    Raises `StartupError` for a tokenizer whose control tokens cannot be broken in speech.
     """
 
     def __init__(
@@ -83,7 +84,9 @@ class PromptEncoder:
         acting = [token.content for token in added.values() if token.special or _is_markup(token.content)]
         self._special_tokens = frozenset([*map(str, tokenizer.all_special_tokens), *acting])
         self._control = self._special_tokens | family.markers
-        self.joint = joint(self._control)
+        normaliser = None if self._backend is None else self._backend.normalizer
+        self._normalise: Normalise | None = None if normaliser is None else normaliser.normalize_str
+        self.joint = joint(self._control, self._normalise)
         """The character that breaks special tokens; no answer has it."""
         self._strangeness = lru_cache(maxsize=4096)(self._count_tokens)
         self.stop_token_ids: list[int] = tokenizer.convert_tokens_to_ids(list(family.stop))
@@ -108,7 +111,7 @@ class PromptEncoder:
         )
 
     def encode(self, request: TranslationRequest) -> EncodedPrompt:
-        """The prompt without prefix and draft. Raises `EngineFailed` if the text does not fit into the window."""
+        """The prompt without prefix and draft. Raises `TextTooLong` if the text does not fit into the window."""
         text, add_special_tokens = self._render(request)
         ids = self._ids(text, add_special_tokens)
         source_tokens = self._source_tokens(request, len(ids))
@@ -122,7 +125,7 @@ class PromptEncoder:
             ids = self._ids(text, add_special_tokens)
         room = self._window - len(ids)
         if room < least:
-            raise EngineFailed(
+            raise TextTooLong(
                 f"The text has {source_tokens} tokens and does not fit into the model's window of {self._window}."
             )
         return EncodedPrompt(ids, min(wanted, room), room, text, add_special_tokens)
@@ -133,10 +136,10 @@ class PromptEncoder:
         Prefix and draft together get at most `max_tokens` - 1 tokens. The draft is left out if it breaks the
         prefix: if a special token spans prefix and draft, or the tokens do not decode to the prefix.
         """
-        safe_prefix = neutralise(prefix, self._control)
+        safe_prefix = neutralise(prefix, self._control, self._normalise)
         own = self._continuation(prompt, safe_prefix)
         alone = Opening(prefix, safe_prefix, safe_prefix, own, len(own), len(own))
-        text = neutralise(prefix + draft, self._control)
+        text = neutralise(prefix + draft, self._control, self._normalise)
         if not draft:
             return alone
         ids = self._continuation(prompt, text)
@@ -194,7 +197,7 @@ class PromptEncoder:
 
     def _render(self, request: TranslationRequest) -> tuple[str, bool]:
         """The prompt's text, and whether the tokenizer must add special tokens."""
-        match self._family.render(request, self._special_tokens):
+        match self._family.render(request, self._special_tokens, self._normalise):
             case RawPrompt(text=text, add_special_tokens=add_special_tokens):
                 return text, add_special_tokens
             case ChatPrompt() as chat:

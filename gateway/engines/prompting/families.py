@@ -24,7 +24,7 @@ from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import InvalidValue, UnsupportedLanguage
 from gateway.domain.languages import NAMES, language_name, normalise
 from gateway.engines.prompting import templates
-from gateway.engines.prompting.safety import COMMON_TOKENS, flatten, neutralise_request
+from gateway.engines.prompting.safety import COMMON_TOKENS, Normalise, flatten, neutralise_request
 from gateway.engines.prompting.templates import Prompt
 from gateway.text.folding import Fold
 
@@ -66,10 +66,16 @@ class PromptFamily(Struct, frozen=True, kw_only=True):
     # Arguments of the chat template. A template that does not know them ignores them.
     template_kwargs: tuple[tuple[str, bool], ...] = ()
 
-    def render(self, request: TranslationRequest, special_tokens: frozenset[str] = frozenset()) -> Prompt:
+    def render(
+        self,
+        request: TranslationRequest,
+        special_tokens: frozenset[str] = frozenset(),
+        normalise: Normalise | None = None,
+    ) -> Prompt:
         """The prompt of one request. Options that the family does not take are left out.
 
         special_tokens: those of the model's tokenizer, if it is available; common ones are always broken.
+        normalise: what that tokenizer does before it looks for them; None: nothing that is known.
         Raises `UnsupportedLanguage` for a language that the family does not have.
         """
         for tag in (request.source, request.target):
@@ -77,7 +83,7 @@ class PromptFamily(Struct, frozen=True, kw_only=True):
                 raise UnsupportedLanguage(f"this model does not translate {language_name(tag)}")
         # Joining lines could complete a token, so it happens before tokens are broken.
         flat = flatten(request, text_too=self.one_line)
-        return self.template(neutralise_request(flat, _union(self.markers, special_tokens)))
+        return self.template(neutralise_request(flat, _union(self.markers, special_tokens), normalise))
 
 
 @lru_cache(maxsize=64)

@@ -1,20 +1,20 @@
 """Makes text from users safe to insert into a prompt: speech, glossary and context must never act as control text.
 
 Knows: the control tokens of common chat formats, how to break a token inside a text, how to remove line breaks.
-Must not know: prompt families, the wording of prompts, tokenizers. The tokens to break are passed in.
+Must not know: prompt families, the wording of prompts, tokenizers. The tokens to break are passed in, and how a
+tokenizer normalises a text before it looks for them.
 """
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import msgspec
 
 from gateway.domain.engine import TranslationRequest
-from gateway.domain.errors import InvalidValue
+from gateway.domain.errors import EngineFailed, StartupError
 
 # Control tokens of common chat formats, for engines whose tokenizer is not available. `<|` and `<｜` cover all
 # tokens of the form `<|…|>` and `<｜…｜>`.
@@ -23,76 +23,118 @@ COMMON_TOKENS = frozenset(
     | {"<end_of_turn>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<think>", "</think>"}
 )
 
-# Zero-width, and without meaning between Latin letters: word joiner, zero-width space, zero-width non-joiner.
-_BREAKS = ("\u2060", "\u200b", "\u200c")
+# What a tokenizer makes of a text before it looks for tokens there.
+Normalise = Callable[[str], str]
 
+# Zero-width, and without meaning between Latin letters: word joiner, zero-width space, zero-width non-joiner,
+# invisible separator, combining grapheme joiner.
+_BREAKS = ("\u2060", "\u200b", "\u200c", "\u2063", "\u034f")
 
 # Longer compatibility forms of one character are words of some script, which no token has in it. They would
 # make a text many times as long.
 _LONGEST_FORM = 8
 
+# How often a text is normalised that still changes.
+_ROUNDS = 4
+
 
 class _Breaker:
-    """The tokens of one tokenizer by first character, so that ordinary text costs one lookup per character."""
+    """The tokens of one tokenizer by first character, so that ordinary text costs one lookup per character.
 
-    def __init__(self, tokens: frozenset[str]) -> None:
+    Raises `StartupError` if no zero-width character breaks the tokens.
+    """
+
+    def __init__(self, tokens: frozenset[str], normalise: Normalise | None) -> None:
+        self._normalise = normalise
         self.removed = {ord(t): None for t in tokens if len(t) == 1}
+        if normalise is not None:
+            # Some are looked for as they are normalised themselves. The stop tells what is added before a text.
+            forms = (normalise(f".{token}").removeprefix(normalise(".")) for token in tokens)
+            tokens |= {form for form in forms if len(form) > 1}
         by_head: dict[str, list[str]] = {}
         for token in tokens:
             if len(token) > 1:
                 by_head.setdefault(token[0], []).append(token)
         self.by_head = {head: tuple(found) for head, found in by_head.items()}
-        several = "|".join(re.escape(token) for token in tokens if len(token) > 1)
-        self._pattern = re.compile(several) if several else None
-        unused = [c for c in _BREAKS if not any(c in token for token in tokens)]
-        if not unused:
-            raise InvalidValue("the special tokens use every zero-width character that could break them")
-        self.joint = unused[0]
+        joint = next((each for each in _BREAKS if self._breaks(each, tokens)), None)
+        if joint is None:
+            raise StartupError(
+                "This model's tokenizer has or drops every zero-width character that could break its control "
+                "tokens in what people say: choose another model."
+            )
+        self.joint = joint
 
     def __call__(self, text: str) -> str:
         # A token of one character cannot be broken, only removed. This comes first: it may join
         # others.
         text = self._folded(text.translate(self.removed)).translate(self.removed)
+        if self._normalise is None:
+            return self._broken(text)
+        for _ in range(_ROUNDS):
+            broken = self._broken(text)
+            seen = self._normalise(broken)
+            if not self._has_token(seen):
+                return broken
+            text = seen.translate(self.removed)
+        raise EngineFailed("The model's tokenizer makes control tokens of this text.")
+
+    def _broken(self, text: str) -> str:
         if self.by_head.keys().isdisjoint(text):
             return text
         # No token contains the joint, and there is a joint after the first character of every token in the text.
         # So no token is left.
         return "".join(char + self.joint if self._begins(text, i) else char for i, char in enumerate(text))
 
+    def _breaks(self, joint: str, tokens: frozenset[str]) -> bool:
+        if any(joint in token for token in tokens):
+            return False
+        if (normalise := self._normalise) is None:
+            return True
+        broken = (token[0] + joint + token[1:] for token in tokens if len(token) > 1)
+        return not any(self._has_token(normalise(each)) for each in broken)
+
+    def _has_token(self, text: str) -> bool:
+        if not self.removed.keys().isdisjoint(map(ord, text)):
+            return True
+        return not self.by_head.keys().isdisjoint(text) and any(self._begins(text, i) for i in range(len(text)))
+
     def _begins(self, text: str, place: int) -> bool:
         heads = self.by_head.get(text[place])
         return heads is not None and text.startswith(heads, place)
 
     def _folded(self, text: str) -> str:
-        """The text as tokenizers that normalise see it, if they would find a token there; otherwise unchanged."""
-        if text.isascii():
-            return text
-        if self._pattern is None or not self._pattern.search(unicodedata.normalize("NFKC", text)):
+        """The text as most tokenizers that normalise see it, if they would find a token; otherwise unchanged."""
+        if text.isascii() or not self._has_token(unicodedata.normalize("NFKC", text)):
             return text
         forms = ((char, unicodedata.normalize("NFKC", char)) for char in text)
         return "".join(form if len(form) <= _LONGEST_FORM else char for char, form in forms)
 
 
 @lru_cache(maxsize=64)
-def _breaker(tokens: frozenset[str]) -> _Breaker:
-    return _Breaker(tokens)
+def _breaker(tokens: frozenset[str], normalise: Normalise | None = None) -> _Breaker:
+    return _Breaker(tokens, normalise)
 
 
-def joint(special_tokens: Iterable[str]) -> str:
-    return _breaker(frozenset(special_tokens)).joint
+def joint(special_tokens: Iterable[str], normalise: Normalise | None = None) -> str:
+    """The character that breaks these tokens. Raises `StartupError` if there is none."""
+    return _breaker(frozenset(special_tokens), normalise).joint
 
 
-def neutralise(text: str, special_tokens: Iterable[str]) -> str:
+def neutralise(text: str, special_tokens: Iterable[str], normalise: Normalise | None = None) -> str:
     """The text with a zero-width character inside each special token, so that no special token is left.
 
     Tokens of a single character are removed instead. Text without special tokens is returned unchanged.
+    normalise: none is left after it either. If it would make one, the text is returned as it makes it. Raises
+    `EngineFailed` where that never ends.
     """
-    return _breaker(frozenset(special_tokens))(text)
+    return _breaker(frozenset(special_tokens), normalise)(text)
 
 
-def neutralise_request(request: TranslationRequest, special_tokens: Iterable[str]) -> TranslationRequest:
+def neutralise_request(
+    request: TranslationRequest, special_tokens: Iterable[str], normalise: Normalise | None = None
+) -> TranslationRequest:
     """The request with all text from users neutralised: text, glossary and context."""
-    clean = _breaker(frozenset(special_tokens))
+    clean = _breaker(frozenset(special_tokens), normalise)
     options = request.options
     return msgspec.structs.replace(
         request,

@@ -12,19 +12,23 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
 from gateway.domain.engine import FinishReason, TranslationRequest
-from gateway.domain.errors import EngineFailed, EngineUnavailable
+from gateway.domain.errors import EngineFailed, EngineUnavailable, TextTooLong
 from gateway.engines.lifecycle import Generation
 from gateway.engines.prompting.completions import Completion, cache_salt, tokens_a_piece
 from gateway.engines.prompting.families import Sampling
 from gateway.engines.prompting.verification import Probe
 from gateway.engines.remote.events import GENERATE, Error, EventStream, Generated, generate_body, unstreamed
 from gateway.engines.remote.server import Lost, NotTaken, Refused, Server, ServerError, failure
+
+# How vLLM begins to name its limit: a server that does not tell it, as behind a router, may have a smaller one.
+_TOO_LONG = re.compile(r"maximum (model|context) length")
 
 # What decoders show for an incomplete character.
 _INCOMPLETE = "\ufffd"
@@ -262,7 +266,8 @@ class TranslationCompletions:
         begun: whether tokens have come. If not, a server may have been dead before.
         """
         if isinstance(error, Refused) and error.status not in _OF_THE_SERVER:
-            raise EngineFailed(f"The server refused this text: {error}.") from error
+            kind = TextTooLong if _TOO_LONG.search(str(error)) else EngineFailed
+            raise kind(f"The server refused this text: {error}.") from error
         with self._generation:
             alive = not isinstance(error, Refused) and await self._requests.alive()
             # What no server has had room for waits for as long as the scheduler lets it.

@@ -25,6 +25,7 @@ from gateway.domain.errors import (
     MessageTooLarge,
     QuotaExceeded,
     RateLimited,
+    TextTooLong,
     Unauthenticated,
 )
 from gateway.domain.glossaries import Glossaries
@@ -209,7 +210,7 @@ class _Resource(CompatResource):
                 return _QUOTA_EXCEEDED
             case QuotaExceeded() | RateLimited():
                 return 429
-            case MessageTooLarge():
+            case MessageTooLarge() | TextTooLong():
                 return 413
             case _ if error.retryable:
                 return 503

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -29,7 +29,7 @@ from gateway.domain.log import (
     Utterance,
     UtteranceKey,
 )
-from gateway.stores.sealing import Seal
+from gateway.stores.sealing import Place, Seal, SealError
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +37,8 @@ _DIGEST_BYTES = 16
 _encoder = msgspec.msgpack.Encoder()
 _utterance = msgspec.msgpack.Decoder(Utterance)
 _outcome = msgspec.msgpack.Decoder(Translated | Untranslated)
+# Kinds of what is sealed.
+_SAID, _ENDED = "said", "outcome"
 # In a push, instead of languages: it is an outcome.
 _OUTCOME = b"-"
 
@@ -52,6 +54,10 @@ class Position(Struct, frozen=True):
     last: int
     recorded: bool = True
 
+    def epoch_of(self, offset: int) -> str | None:
+        """That in which the entry was appended; None: an earlier one, as the store has lost what came after it."""
+        return self.epoch if offset > self.start else None
+
 
 class Push(Struct, frozen=True):
     """A publication as it is pushed to subscribers."""
@@ -62,9 +68,10 @@ class Push(Struct, frozen=True):
     publication: Publication | None
 
 
-def encode(value: Utterance | Translated | Untranslated, seal: Seal) -> bytes:
-    """What the store keeps of an utterance or an outcome."""
-    return seal.close(_encoder.encode(value))
+def encode(value: Utterance | Translated | Untranslated, seal: Seal, meeting: str, epoch: str) -> bytes:
+    """What the store keeps of an utterance or an outcome in this epoch of the meeting's log."""
+    kind = _SAID if isinstance(value, Utterance) else _ENDED
+    return seal.close(_encoder.encode(value), Place(kind, meeting, epoch))
 
 
 def text_digest(utterance: Utterance, key: bytes = b"") -> bytes:
@@ -89,71 +96,93 @@ def position_of(reply: Sequence[bytes]) -> Position:
     return Position(epoch.decode(), int(start), int(first), int(last), unrecorded != b"1")
 
 
-def page_of(position: Position, entries: Iterable[tuple[bytes, Sequence[bytes]]], seal: Seal) -> Page:
-    """Entries of the stream as a page."""
+def page_of(
+    meeting: str, position: Position, entries: Iterable[tuple[bytes, Sequence[bytes]]], seal: Seal
+) -> Page:
+    """Entries of the meeting's stream as a page."""
     found = []
     for id, fields in entries:
         entry = dict(zip(fields[::2], fields[1::2], strict=True))
         offset = int(id.partition(b"-")[0])
-        publication = _publication(offset, int(entry[b"t"]), entry.get(b"l", _OUTCOME), entry[b"d"], seal)
+        place = _Entry(meeting, position.epoch_of(offset), offset)
+        publication = _publication(place, int(entry[b"t"]), entry.get(b"l", _OUTCOME), entry[b"d"], seal)
         if publication is not None:
             found.append(publication)
     return Page(position.epoch, position.first, position.last, tuple(found), position.recorded)
 
 
-def recent_of(reply: Sequence[Any], seal: Seal) -> Recent:
+def recent_of(meeting: str, reply: Sequence[Any], seal: Seal) -> Recent:
     """Position, entries and what is owed of older utterances, as the script returns them."""
-    position, entries, unfinished = reply
-    owed = tuple(each for parts in unfinished if (each := _owed(parts, seal)) is not None)
-    return Recent(page_of(position_of(position), entries, seal), owed)
+    position, entries, unfinished = position_of(reply[0]), *reply[1:]
+    owed = tuple(each for parts in unfinished if (each := _owed(meeting, position, parts, seal)) is not None)
+    return Recent(page_of(meeting, position, entries, seal), owed)
 
 
-def _owed(parts: Sequence[bytes], seal: Seal) -> Owed | None:
+def _owed(meeting: str, position: Position, parts: Sequence[bytes], seal: Seal) -> Owed | None:
     """None: it cannot be read."""
     offset, languages, ended, payload = parts
-    if (utterance := _unfinished_utterance(int(offset), payload, seal)) is None:
+    entry = _Entry(meeting, position.epoch_of(int(offset)), int(offset))
+    if (utterance := _unfinished_utterance(entry, payload, seal)) is None:
         return None
     outcomes = {lang: done == "1" for lang, _, done in (each.partition(":") for each in languages_of(ended))}
     return Owed(utterance, int(offset), languages_of(languages), outcomes)
 
 
-def push_of(data: bytes, seal: Seal) -> Push:
+def push_of(meeting: str, data: bytes, seal: Seal) -> Push:
     """A pushed message: epoch, offset, at_ms and languages; a new line; the payload."""
     header, _, payload = data.partition(b"\n")
     epoch, offset, at_ms, languages = header.split(b" ")
     if not payload:  # a log has begun, and nothing is in it
         return Push(epoch.decode(), int(offset), None)
-    return Push(epoch.decode(), int(offset), _publication(int(offset), int(at_ms), languages, payload, seal))
+    entry = _Entry(meeting, epoch.decode(), int(offset))
+    return Push(epoch.decode(), int(offset), _publication(entry, int(at_ms), languages, payload, seal))
 
 
-def unfinished_of(reply: tuple[bytes, bytes, bytes, int, bytes, bytes], seal: Seal) -> Unfinished | None:
-    """Meeting, offset, languages, tries, account and payload, as the scripts return them. None: cannot be read."""
-    meeting, offset, languages, tries, account, payload = reply
-    if (utterance := _unfinished_utterance(int(offset), payload, seal)) is None:
+def unfinished_of(reply: tuple[bytes, bytes, bytes, int, bytes, bytes, bytes], seal: Seal) -> Unfinished | None:
+    """Meeting, offset, languages, tries, account, payload and epoch, as the scripts return them. None: unreadable.
+
+    The epoch is "" where it is an earlier one than the log's.
+    """
+    meeting, offset, languages, tries, account, payload, epoch = reply
+    entry = _Entry(meeting.decode(), epoch.decode() or None, int(offset))
+    if (utterance := _unfinished_utterance(entry, payload, seal)) is None:
         return None
     return Unfinished(meeting.decode(), utterance, int(offset), languages_of(languages), tries, account.decode())
 
 
-def _unfinished_utterance(offset: int, payload: bytes, seal: Seal) -> Utterance | None:
+class _Entry(NamedTuple):
+    """Where an entry is."""
+
+    meeting: str
+    # As of `Position.epoch_of`.
+    epoch: str | None
+    offset: int
+
+
+def _unfinished_utterance(entry: _Entry, payload: bytes, seal: Seal) -> Utterance | None:
     try:
-        return _utterance.decode(seal.open(payload))
-    except (msgspec.MsgspecError, ValueError):
-        _log.error("an unfinished utterance of a meeting (offset %d) cannot be read", offset)
+        return _utterance.decode(seal.open(payload, Place(_SAID, entry.meeting, entry.epoch)))
+    except (msgspec.MsgspecError, ValueError) as error:
+        _tell_unreadable("an unfinished utterance", entry, error)
         return None
 
 
-def _publication(offset: int, at_ms: int, languages: bytes, sealed: bytes, seal: Seal) -> Publication | None:
+def _publication(entry: _Entry, at_ms: int, languages: bytes, sealed: bytes, seal: Seal) -> Publication | None:
+    kind = _ENDED if languages == _OUTCOME else _SAID
     try:
-        payload = seal.open(sealed)
+        payload = seal.open(sealed, Place(kind, entry.meeting, entry.epoch))
         event: LoggedEvent
-        if languages == _OUTCOME:
+        if kind == _ENDED:
             event = _outcome.decode(payload)
         else:
             event = Said(_utterance.decode(payload), languages_of(languages))
-    except (msgspec.MsgspecError, ValueError):  # its text is not logged: it may quote the transcript
-        _log.error(
-            "a publication (offset %d) cannot be read; did a newer gateway write it, or one with another key?",
-            offset,
-        )
+    except (msgspec.MsgspecError, ValueError) as error:
+        _tell_unreadable("a publication", entry, error)
         return None
-    return Publication(offset, at_ms, event)
+    return Publication(entry.offset, at_ms, event)
+
+
+def _tell_unreadable(what: str, entry: _Entry, error: Exception) -> None:
+    # Another error than that of the seal is not logged: it may quote the transcript.
+    why = error if isinstance(error, SealError) else "did a newer gateway write it?"
+    _log.error("%s of a meeting (offset %d) cannot be read: %s", what, entry.offset, why)

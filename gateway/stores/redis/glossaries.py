@@ -5,14 +5,21 @@ Knows: the script's arguments, what is sealed. Must not know: how the script wor
 
 from __future__ import annotations
 
+import logging
+
 import msgspec
 
 from gateway.domain.errors import LimitExceeded, LogUnavailable
 from gateway.domain.glossaries import MOST_BYTES, MOST_GLOSSARIES, Glossary
 from gateway.stores.redis.store import RedisStore
+from gateway.stores.sealing import Place, SealError
+
+_log = logging.getLogger(__name__)
 
 _decoder = msgspec.msgpack.Decoder(Glossary)
 
+# Of what is sealed.
+_KIND = "glossary"
 # Answers of the script.
 _OTHER_VERSION, _TOO_MANY, _TOO_MUCH = 0, -1, -2
 
@@ -24,15 +31,16 @@ class RedisGlossaries:
         self.store = store
 
     async def of_tenant(self, tenant: str) -> list[Glossary]:
-        held = await self.store.commands.run("HVALS", self._key(tenant))
-        return sorted(map(self._opened, held), key=lambda each: (each.created_s, each.id))
+        held = await self.store.commands.run("HGETALL", self._key(tenant))
+        found = [self._opened(tenant, id.decode(), value) for id, value in zip(held[::2], held[1::2], strict=True)]
+        return sorted(found, key=lambda each: (each.created_s, each.id))
 
     async def find(self, tenant: str, id: str) -> Glossary | None:
         held = await self.store.commands.run("HGET", self._key(tenant), id)
-        return None if held is None else self._opened(held)
+        return None if held is None else self._opened(tenant, id, held)
 
     async def put(self, tenant: str, glossary: Glossary) -> bool:
-        value = self.store.seal.close(msgspec.msgpack.encode(glossary))
+        value = self.store.seal.close(msgspec.msgpack.encode(glossary), Place(_KIND, tenant, glossary.id))
         answer = await self.store.run_script(
             *("glossaries/put", self._key(tenant), glossary.id, glossary.version, value),
             *(MOST_GLOSSARIES, MOST_BYTES),
@@ -46,11 +54,43 @@ class RedisGlossaries:
     async def delete(self, tenant: str, id: str) -> None:
         await self.store.commands.run("HDEL", self._key(tenant), id)
 
+    async def bind_all(self) -> None:
+        """Seal those again that an earlier version has bound to no place. Raises `LogUnavailable`."""
+        cursor, run = b"0", self.store.commands.run
+        while self.store.seal.opens_unbound:
+            cursor, keys = await run("SCAN", cursor, "MATCH", f"{_literal(self._key(''))}*", "COUNT", 500)
+            for key in keys:
+                tenant = key.decode().removeprefix(self._key(""))
+                held = await run("HGETALL", key)
+                for id, value in zip(held[::2], held[1::2], strict=True):
+                    if self.store.seal.is_unbound(value.partition(b" ")[2]):
+                        await self._bind(tenant, id.decode(), value)
+            if cursor == b"0":
+                return
+
+    async def _bind(self, tenant: str, id: str, value: bytes) -> None:
+        try:
+            glossary = self._opened(tenant, id, value)
+        except LogUnavailable as error:
+            _log.error("a glossary of an earlier version is left as it is: %s", error.message)
+            return
+        sealed = self.store.seal.close(msgspec.msgpack.encode(glossary), Place(_KIND, tenant, id))
+        await self.store.run_script(
+            "glossaries/replace", self._key(tenant), id, value, b"%d " % glossary.version + sealed
+        )
+
     def _key(self, tenant: str) -> str:
         return f"{self.store.prefix}glossaries:{tenant}"
 
-    def _opened(self, value: bytes) -> Glossary:
+    def _opened(self, tenant: str, id: str, value: bytes) -> Glossary:
         try:
-            return _decoder.decode(self.store.seal.open(value.partition(b" ")[2]))
+            return _decoder.decode(self.store.seal.open(value.partition(b" ")[2], Place(_KIND, tenant, id)))
+        except SealError as error:
+            raise LogUnavailable(f"A glossary in the store cannot be read: {error}.") from None
         except (ValueError, msgspec.MsgspecError):
-            raise LogUnavailable("A glossary in the store cannot be read: its key may be another one.") from None
+            raise LogUnavailable("A glossary in the store cannot be read: did a newer gateway write it?") from None
+
+
+def _literal(text: str) -> str:
+    """As a pattern that matches only this."""
+    return "".join(f"\\{each}" if each in "\\*?[]^-" else each for each in text)

@@ -22,12 +22,15 @@ from gateway.domain.live import LiveEvent
 from gateway.stores.redis.commands import Wire
 from gateway.stores.redis.connection import Lost, NotLoaded, Refused
 from gateway.stores.redis.store import RedisStore
+from gateway.stores.sealing import Place
 
 _log = logging.getLogger(__name__)
 
 _encode = msgpack.Encoder().encode
 _decode = msgpack.Decoder(LiveEvent).decode
 
+# Of what is sealed.
+_KIND = "live"
 # Events that wait for the ones before to be sent; the oldest are dropped for more.
 _MOST_WAITING = 10_000
 # Events in one pipeline.
@@ -75,8 +78,10 @@ class RedisLiveChannel:
             if origin == self._id:
                 return
             listened.may_be_heard()
-            with contextlib.suppress(ValueError):  # of another version, or sealed with another key
-                deliver(origin.decode(), _decode(self._store.seal.open(data[len(self._id) :])))
+            with contextlib.suppress(ValueError):  # of another version, or not sealed for this; that is counted
+                sender = origin.decode()
+                event = self._store.seal.open(data[len(self._id) :], Place(_KIND, meeting, sender))
+                deliver(sender, _decode(event))
 
         def subscribed() -> None:
             listened.may_be_heard()  # until the store says how many have heard what is sent next
@@ -99,7 +104,8 @@ class RedisLiveChannel:
         if self._is_closed or not self.is_heard(meeting):
             return
         try:
-            self._waiting.append((meeting, self._id + self._store.seal.close(_encode(event))))
+            sealed = self._store.seal.close(_encode(event), Place(_KIND, meeting, self._store.id))
+            self._waiting.append((meeting, self._id + sealed))
         except UnicodeEncodeError:  # half of a character; the final says all of it
             return
         if self._sender is None:

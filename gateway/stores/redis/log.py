@@ -43,7 +43,7 @@ from gateway.domain.ports import LEASE_S, Subscription
 from gateway.domain.session_store import Fence
 from gateway.stores.delivery import deliver_to
 from gateway.stores.redis import entries
-from gateway.stores.redis.commands import tried
+from gateway.stores.redis.commands import tried, unavailable
 from gateway.stores.redis.entries import Position, Push
 from gateway.stores.redis.pushes import Missed
 from gateway.stores.redis.store import RedisStore
@@ -69,6 +69,8 @@ _DROPPED = 500
 _UNANSWERED_S = 60.0
 _MOST_UNANSWERED = 10_000
 _ASKED_AT_ONCE = 100
+# How often an append finds another epoch than it was sealed for.
+_MOST_EPOCHS = 5
 _NO_LOG = Page("", first=1, last=0)
 
 
@@ -283,11 +285,10 @@ class RedisEventLog:
         key = entries.key_digest(utterance.key)
         text = entries.text_digest(utterance, self.store.seal.digest_key)
         attempt = secrets.token_bytes(8)
-        payload = entries.encode(utterance, self.store.seal)
         session, number = (fence.session, fence.number) if fence is not None else (b"", 0)
         with self._unanswered.until_answered(UnansweredPromise(meeting, key=key)):
-            reply = await self._run(
-                "accept", meeting, key, text, attempt, utterance.lang, payload, session, number
+            reply = await self._append(
+                "accept", meeting, utterance, key, text, attempt, utterance.lang, session, number
             )
             if len(reply) > 1:
                 await self._hold_account_to_bound(meeting, *reply[6:])
@@ -320,15 +321,7 @@ class RedisEventLog:
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
         translated = int(isinstance(outcome, Translated))
         key = entries.key_digest((outcome.participant, outcome.utterance))
-        reply = await self._run(
-            "conclude",
-            meeting,
-            outcome.said,
-            key,
-            outcome.lang,
-            translated,
-            entries.encode(outcome, self.store.seal),
-        )
+        reply = await self._append("conclude", meeting, outcome, outcome.said, key, outcome.lang, translated)
         if not reply:
             return None
         epoch, offset, at_ms, account, held = reply
@@ -369,11 +362,15 @@ class RedisEventLog:
 
     async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
         reply = await self._run("read", meeting, after, limit)
-        return entries.page_of(entries.position_of(reply[0]), reply[1], self.store.seal) if reply else _NO_LOG
+        return (
+            entries.page_of(meeting, entries.position_of(reply[0]), reply[1], self.store.seal)
+            if reply
+            else _NO_LOG
+        )
 
     async def recent(self, meeting: str, utterances: int, limit: int = 200) -> Recent:
         reply = await self._run("recent", meeting, utterances, limit)
-        return entries.recent_of(reply, self.store.seal) if reply else Recent(_NO_LOG)
+        return entries.recent_of(meeting, reply, self.store.seal) if reply else Recent(_NO_LOG)
 
     @asynccontextmanager
     async def subscribe(
@@ -441,14 +438,39 @@ class RedisEventLog:
 
     # ------------------------------------------------------------ scripts
 
+    async def _append(
+        self,
+        script: str,
+        meeting: str,
+        event: Utterance | Translated | Untranslated,
+        *arguments: bytes | str | int,
+    ) -> Any:
+        """Run a script with the event, sealed for the log's epoch; again where that is another one than known."""
+        topic = self._topics.get(meeting)
+        epoch = topic.epoch if topic is not None else ""
+        for _ in range(_MOST_EPOCHS):
+            new_epoch = secrets.token_hex(4)
+            payload = entries.encode(event, self.store.seal, meeting, epoch or new_epoch)
+            reply = await self._run(script, meeting, epoch or new_epoch, payload, *arguments, new_epoch=new_epoch)
+            if reply[:1] != [b"epoch"]:
+                return reply
+            epoch = reply[1].decode()
+        raise unavailable("The log of the meeting is begun again all the time.")
+
     async def _run(
-        self, script: str, meeting: str, *arguments: bytes | str | int, patience_s: float | None = None
+        self,
+        script: str,
+        meeting: str,
+        *arguments: bytes | str | int,
+        patience_s: float | None = None,
+        new_epoch: str = "",
     ) -> Any:
         topic = self._topics.get(meeting)
         seen = (topic.epoch, topic.newest) if topic is not None else ("", 0)
         recorded = topic.recorded if topic is not None else self._record
         begins = (self._unrecorded_ms, int(not recorded))
-        shared = (self.store.prefix, meeting, self.store.id, secrets.token_hex(4), *self._bounds, *seen, *begins)
+        new_epoch = new_epoch or secrets.token_hex(4)
+        shared = (self.store.prefix, meeting, self.store.id, new_epoch, *self._bounds, *seen, *begins)
         return await self.store.run_script(script, *shared, *arguments, patience_s=patience_s)
 
     def _know(self, meeting: str, epoch: bytes, offset: bytes) -> None:
@@ -496,7 +518,7 @@ class RedisEventLog:
         self._left.pop(meeting, None)
 
     def _pushed(self, topic: Topic, data: bytes) -> None:
-        if topic.push(entries.push_of(data, self.store.seal)):
+        if topic.push(entries.push_of(topic.meeting, data, self.store.seal)):
             self._note_behind(topic)
 
     def _note_behind(self, topic: Topic) -> None:

@@ -75,7 +75,7 @@ async def test_cancelled_is_aborted_and_failed_raises() -> None:
     await asyncio.wait([first])
     assert first.cancelled()
     assert answers.said[-1] == Aborted(1)
-    answers._heard(GenerationFailed(2, False, "too long"))
+    answers._heard(GenerationFailed(2, EngineFailed.code, "too long"))
     with pytest.raises(EngineFailed, match="too long"):
         await second
     assert answers.said[-1] == Aborted(1)
@@ -126,7 +126,7 @@ async def test_what_had_not_begun_is_told_apart(
     for message in said:
         answers._heard(message)
     if told:
-        answers._heard(GenerationFailed(1, True, "It died."))
+        answers._heard(GenerationFailed(1, EngineUnavailable.code, "It died."))
     else:
         answers.die()
     with pytest.raises(EngineUnavailable, match=r"It died\.") as raised:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.engines.host.channel import Channel
+from gateway.ownership import Peer
 
 
 class End:
@@ -123,3 +124,18 @@ def test_closed_socket_is_not_open() -> None:
     ours.close()
     assert not end.channel.is_open
     theirs.close()
+
+
+async def test_process_of_another_user_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours, theirs = socket.socketpair()
+    end = End()
+    monkeypatch.setattr("gateway.engines.host.channel.peer_of", lambda _: Peer(1, 65_534))
+    await end.channel.open(ours)
+    end.channel.say("a text")
+    await end.lost.wait()
+    assert not end.channel.is_open
+    assert theirs.recv(1) == b""
+    theirs.close()
+    assert "uid 65534" in caplog.text

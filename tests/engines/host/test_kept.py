@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -20,11 +20,12 @@ from gateway.domain.engine import EngineState, OnEvent, TranslationRequest
 from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.engines.host import kept as module
 from gateway.engines.host import main, orphans
-from gateway.engines.host.kept import KeptHosts
+from gateway.engines.host.kept import KeptHosts, look
 from gateway.engines.host.main import Keep, Role
 from gateway.engines.host.messages import PROTOCOL, Hello
 from gateway.engines.host.proxy import HostedEngine
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from gateway.ownership import Peer
 from tests.engines.host.pairs import request, text_of
 from tests.generations import events_of
 from tests.processes import alive
@@ -258,3 +259,29 @@ def test_a_folder_that_no_socket_fits_into(tmp_path: Path) -> None:
 def test_a_first_word_of_another_kind_is_none() -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.msgpack.decode(msgspec.msgpack.encode({"protocol": 1}), type=Hello)
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Iterator[Path]:
+    """The folder of a gateway, with a socket that somebody serves."""
+    folder = tmp_path / "engines"
+    folder.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(folder / "0a.host"))
+        listening.listen()
+        yield folder
+
+
+def test_host_of_another_user_is_not_asked(planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_HELLO_S", 0.1)
+    monkeypatch.setattr("gateway.ownership.peer_of", lambda _: Peer(os.getpid(), 65_534))
+    for find in (lambda: KeptHosts(planted, 60).find(["a"]), lambda: look(planted, ["a"])):
+        with pytest.raises(StartupError, match=r"0a\.host is served by another user"):
+            find()
+
+
+def test_hosts_in_a_folder_that_others_change_are_not_looked_for(planted: Path) -> None:
+    planted.chmod(0o777)
+    for find in (lambda: KeptHosts(planted, 60), lambda: look(planted, ["a"])):
+        with pytest.raises(StartupError, match="can be changed by other users"):
+            find()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable, GatewayError
+from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable, GatewayError, TextTooLong
 from gateway.engines.host.messages import (
     PROTOCOL,
     GenerationFailed,
@@ -24,6 +24,7 @@ MESSAGES = {
     3: "007d3ff413520acd",
     4: "01f34a0825ec2737",
     5: "5e2b109ba26e09a7",
+    6: "ed531293afc8652a",
 }
 
 
@@ -47,6 +48,7 @@ def test_the_first_word_is_understood_by_every_version() -> None:
         (EngineUnavailable("It died.", retry_after_ms=50), EngineUnavailable),
         (EngineRestarting("It is built again.", retry_after_ms=5), EngineUnavailable),
         (EngineFailed("Not this text."), EngineFailed),
+        (TextTooLong("Not so long."), TextTooLong),
         (GatewayError("A bug."), EngineFailed),
     ],
 )

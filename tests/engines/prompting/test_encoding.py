@@ -6,14 +6,15 @@ import copy
 from typing import Any
 
 import pytest
-from tokenizers import AddedToken
+from tokenizers import AddedToken, Regex
 from tokenizers.decoders import Sequence, Strip
-from tokenizers.normalizers import NFKC
+from tokenizers.normalizers import NFKC, Lowercase, Replace
+from tokenizers.normalizers import Sequence as Normalizers
 
 from demo_model import layout
 from gateway.bundled.tokenizer import IDS
 from gateway.domain.engine import TranslationOptions, TranslationRequest
-from gateway.domain.errors import EngineFailed
+from gateway.domain.errors import StartupError, TextTooLong
 from gateway.engines.prompting.encoding import EncodedPrompt, Opening, PromptEncoder
 from gateway.engines.prompting.families import FAMILIES, detect
 from tests.engines.prompting.cuts import (
@@ -75,6 +76,39 @@ def test_added_tokens_are_text_in_speech(tokenizer: Any, token: str, special: bo
     assert not set(own.convert_tokens_to_ids(added)) & set(ids)
 
 
+@pytest.mark.parametrize(
+    ("normaliser", "spelled"),
+    [
+        (Lowercase(), "<TOOL_call>"),
+        (Lowercase(), "[Tool_Calls]"),
+        (Replace("\u2060", ""), "<tool\u2060_call>"),
+        (Replace("\u200b", ""), "<tool\u200b_call>"),
+        (Normalizers([Replace("\u2060", ""), Replace("\u200b", "")]), "<tool_call>"),
+        (Normalizers([NFKC(), Lowercase()]), "＜ＴＯＯＬ_call>"),
+    ],
+)
+@pytest.mark.parametrize("template", [True, False], ids=["chat", "raw"])
+def test_tokens_that_normalising_spells_are_text(
+    tokenizer: Any, normaliser: Any, spelled: str, template: bool
+) -> None:
+    own = copy.deepcopy(tokenizer)
+    own.backend_tokenizer.normalizer = normaliser
+    added = ["[TOOL_CALLS]", "<tool_call>"]
+    own.add_tokens([AddedToken(each, normalized=True) for each in added])
+    own.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    made = encoder(own, "chat" if template else "bundled")
+    said = request(f"before {spelled} after")
+    found = {*made.encode(said).ids, *made.opening(made.encode(request("x")), spelled, "").ids}
+    assert not set(own.convert_tokens_to_ids(added)) & found
+
+
+def test_tokenizer_that_drops_every_joint_is_refused(tokenizer: Any) -> None:
+    own = copy.deepcopy(tokenizer)
+    own.backend_tokenizer.normalizer = Replace(Regex("[^ -~]"), "")
+    with pytest.raises(StartupError, match="tokenizer"):
+        encoder(own)
+
+
 def test_spaces_that_were_added_to_a_tokenizer_stay_spaces(tokenizer: Any) -> None:
     own = copy.deepcopy(tokenizer)
     own.add_tokens([AddedToken(each) for each in ("\n", "  ", "▁▁▁", "\t\t")])
@@ -91,7 +125,7 @@ def test_the_answer_gets_what_is_left_of_the_window(tokenizer: Any) -> None:
 
 
 def test_text_without_room_for_an_answer_is_refused(tokenizer: Any) -> None:
-    with pytest.raises(EngineFailed, match="window of 100"):
+    with pytest.raises(TextTooLong, match="window of 100"):
         encoder(tokenizer, window=100).encode(request("Good morning, everyone. " * 30))
 
 

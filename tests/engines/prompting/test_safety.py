@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tokenizers import Regex
+from tokenizers.normalizers import NFKC, BertNormalizer, Lowercase, Prepend, Replace
+from tokenizers.normalizers import Sequence as Normalizers
 
 from gateway.domain.engine import TranslationOptions, TranslationRequest
-from gateway.domain.errors import InvalidValue
+from gateway.domain.errors import EngineFailed, StartupError
 from gateway.engines.prompting.families import FAMILIES, detect
-from gateway.engines.prompting.safety import neutralise, neutralise_request
+from gateway.engines.prompting.safety import joint, neutralise, neutralise_request
 from gateway.engines.prompting.templates import ChatPrompt, RawPrompt
 
 JOINER = "\u2060"
@@ -102,9 +107,58 @@ def test_neutralising_only_adds_the_joiner(text: str, tokens: set[str]) -> None:
     assert neutralise(text, tokens).replace(JOINER, "") == text.replace(JOINER, "")
 
 
+# Made-up tokenizers change a text before they look for tokens in it.
+NORMALISERS = {
+    "lowercase": Lowercase(),
+    "no word joiner": Replace("\u2060", ""),
+    "no zero-width space": Replace("\u200b", ""),
+    "neither": Normalizers([Replace("\u2060", ""), Replace("\u200b", "")]),
+    "compatible": NFKC(),
+    "compatible, then lowercase": Normalizers([NFKC(), Lowercase()]),
+    "lowercase, then compatible": Normalizers([Lowercase(), NFKC()]),
+    "clean": BertNormalizer(lowercase=False, strip_accents=False),
+    "blanks as marks": Normalizers([Prepend("▁"), Replace(" ", "▁")]),
+    "one letter for another": Normalizers([Replace("a", "s"), Lowercase()]),
+}
+TOKENS = frozenset({"<s>", "</s>", "[GO]", "<|s|>"})
+
+
+def spelled(tokens: frozenset[str], normalise: Callable[[str], str]) -> set[str]:
+    return {each for token in tokens for each in (token, normalise("." + token).removeprefix(normalise(".")))}
+
+
+@given(text=st.text("<>sSa/|[]gGoO ﹤＞ｓ\u2060\u200b\u200c", max_size=30))
+@pytest.mark.parametrize("name", NORMALISERS)
+def test_no_token_is_spelled_after_normalising(name: str, text: str) -> None:
+    normalise = NORMALISERS[name].normalize_str
+    seen = normalise(neutralise(text, TOKENS, normalise))
+    assert not [token for token in spelled(TOKENS, normalise) if token in seen]
+
+
+@pytest.mark.parametrize("text", ["a < b, it said", "Grüße\u200b und so", "やあ、元気？"])
+@pytest.mark.parametrize("name", NORMALISERS)
+def test_normalising_leaves_ordinary_text_alone(name: str, text: str) -> None:
+    assert neutralise(text, TOKENS, NORMALISERS[name].normalize_str) == text
+
+
+def test_normaliser_that_joins_broken_tokens_is_refused() -> None:
+    normalise = Normalizers([Replace(Regex("[^ -~]"), "")]).normalize_str
+    with pytest.raises(StartupError, match="tokenizer"):
+        joint(TOKENS, normalise)
+
+
+def test_normaliser_that_never_settles_fails_the_text() -> None:
+    with pytest.raises(EngineFailed, match="tokenizer"):
+        neutralise("q", ["<s>"], Replace("q", "<s>q").normalize_str)
+
+
+def test_token_of_one_character_that_normalising_makes_is_removed() -> None:
+    assert neutralise("aSb", ["s"], Lowercase().normalize_str) == "ab"
+
+
 def test_tokens_that_use_every_zero_width_character_are_refused() -> None:
-    with pytest.raises(InvalidValue):
-        neutralise("x", ["\u2060a", "\u200ba", "\u200ca"])
+    with pytest.raises(StartupError, match="zero-width"):
+        neutralise("x", [f"{each}a" for each in "\u2060\u200b\u200c\u2063\u034f"])
 
 
 def test_every_string_a_user_supplies_is_neutralised() -> None:

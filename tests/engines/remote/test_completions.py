@@ -12,7 +12,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from gateway.domain.engine import FinishReason, TranslationRequest
-from gateway.domain.errors import EngineFailed, EngineUnavailable
+from gateway.domain.errors import EngineFailed, EngineUnavailable, TextTooLong
 from gateway.engines.lifecycle import Generations
 from gateway.engines.prompting.completions import Completion
 from gateway.engines.prompting.families import Sampling
@@ -277,6 +277,19 @@ async def test_a_text_that_is_refused_fails_alone() -> None:
         with pytest.raises(EngineFailed, match="too long"):
             await translation.translation.probe([20], True)
         assert translation.deaths == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The decoder prompt (length 9) is longer than the maximum model length of 8. Make sure …",
+        "This model's maximum context length is 8 tokens. However, you requested 9 tokens.",
+    ],
+)
+async def test_refusal_of_a_length_is_named(said: str) -> None:
+    async with asking(refuses(400, said)) as translation:
+        with pytest.raises(TextTooLong, match="8"):
+            await translation.complete()
 
 
 async def test_an_error_in_band_may_be_a_refusal() -> None:

@@ -544,6 +544,23 @@ async def test_late_text_is_named() -> None:
         check_problem(await translate(client, {**FROM_TO, "text": "STALL"}), 504, "deadline_exceeded", "text")
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/translate", {**FROM_TO, "text": "one two three"}),
+        ("/v2/translate", {"source_lang": "EN", "target_lang": "JA", "text": ["one two three"]}),
+        ("/translate", {"source": "en", "target": "ja", "q": "one two three"}),
+    ],
+)
+async def test_text_beyond_the_window_names_it(path: str, body: dict[str, Any]) -> None:
+    async with serving(script=Script(first_token_s=0, token_s=0, max_text_tokens=3)) as (_, client):
+        answer = await client.post(path, json=body)
+    assert answer.status_code == 413
+    assert "longer than 3 tokens" in answer.text
+    if path == "/v1/translate":
+        check_problem(answer, 413, "text_too_long", "text")
+
+
 async def test_draining_gateway_finishes_and_takes_no_more() -> None:
     async with serving() as (gateway, client):
         taken = asyncio.ensure_future(translate(client, {**FROM_TO, "text": "SLOW text"}))

@@ -135,10 +135,22 @@ async def test_data_of_another_format_is_refused() -> None:
     async with stores(prefix) as [store]:
         await ids_of([store])
         await ids_of([store])
-        await store.commands.run("SET", f"{prefix}format", "2")
+        await store.commands.run("SET", f"{prefix}format", "3")
         said = await refusal_of([store])
-        assert "is of format 2, and this gateway reads format 1: start the version that wrote it" in said
+        assert "is of format 3, and this gateway reads format 2: start the version that wrote it" in said
         assert "store.prefix" in said
+
+
+async def test_earlier_format_is_taken_over_once_its_gateways_have_ended() -> None:
+    (prefix,) = new_prefixes(1)
+    async with stores(prefix) as [store]:
+        await store.commands.run("SET", f"{prefix}format", "1")
+        await store.commands.run("SADD", f"{prefix}gateways", "a", "b")
+        await store.commands.run("SET", f"{prefix}gateway:b", "1")
+        assert "end all of them first" in await refusal_of([store])
+        await store.commands.run("DEL", f"{prefix}gateway:b")
+        await ids_of([store])
+        assert await store.commands.run("GET", f"{prefix}format") == b"2"
 
 
 async def test_the_same_store_is_not_named_twice() -> None:

@@ -13,6 +13,7 @@ from tests.logs import translated, untranslated, utterance
 
 HELLO = utterance("hello\nworld", id="1")
 HERE = Position("e1", 0, 1, 9)
+IN = "acme/standup"
 
 
 @pytest.fixture(params=[(), (bytes(32),)], ids=["plain", "sealed"])
@@ -22,50 +23,50 @@ def seal(request: pytest.FixtureRequest) -> Seal:
 
 @pytest.mark.parametrize("outcome", [translated("やあ\n"), untranslated("no luck")])
 def test_an_outcome_is_read_as_it_was_written(outcome: Translated | Untranslated, seal: Seal) -> None:
-    payload = entries.encode(outcome, seal)
-    page = entries.page_of(HERE, [(b"2-0", [b"d", payload, b"t", b"1700"])], seal)
+    payload = entries.encode(outcome, seal, IN, "e1")
+    page = entries.page_of(IN, HERE, [(b"2-0", [b"d", payload, b"t", b"1700"])], seal)
     assert page == Page("e1", 1, 9, (Publication(2, 1_700, outcome),))
-    assert entries.push_of(b"e1 2 1700 -\n" + payload, seal) == Push("e1", 2, page.publications[0])
+    assert entries.push_of(IN, b"e1 2 1700 -\n" + payload, seal) == Push("e1", 2, page.publications[0])
 
 
 @pytest.mark.parametrize(("written", "languages"), [(b"", ()), (b"de,zh-Hant", ("de", "zh-Hant"))])
 def test_an_utterance_is_read_with_its_languages(written: bytes, languages: tuple[str, ...], seal: Seal) -> None:
-    payload = entries.encode(HELLO, seal)
+    payload = entries.encode(HELLO, seal, IN, "e1")
     fields = [b"d", payload, b"t", b"1700", b"l", written, b"k", b"key", b"s", b"en"]
-    page = entries.page_of(HERE, [(b"7-0", fields)], seal)
+    page = entries.page_of(IN, HERE, [(b"7-0", fields)], seal)
     assert page.publications == (Publication(7, 1_700, Said(HELLO, languages)),)
-    assert entries.push_of(b"e1 7 1700 %b\n%b" % (written, payload), seal).publication == page.publications[0]
+    assert entries.push_of(IN, b"e1 7 1700 %b\n%b" % (written, payload), seal).publication == page.publications[0]
 
 
 def test_what_a_newer_gateway_has_added_is_passed_over(seal: Seal) -> None:
     newer = msgspec.msgpack.encode({**msgspec.to_builtins(HELLO), "mood": "cheerful"})
-    assert entries.push_of(b"e1 7 1700 \n" + newer, seal).publication == Publication(7, 1_700, Said(HELLO))
+    assert entries.push_of(IN, b"e1 7 1700 \n" + newer, seal).publication == Publication(7, 1_700, Said(HELLO))
 
 
 def test_unreadable_entry_is_left_out_and_unlogged(caplog: pytest.LogCaptureFixture, seal: Seal) -> None:
     unknown = msgspec.msgpack.encode({"type": "sung", "text": "a secret"})
-    assert entries.push_of(b"e1 7 1700 -\n" + unknown, seal) == Push("e1", 7, None)
-    known = entries.encode(translated("やあ"), seal)
+    assert entries.push_of(IN, b"e1 7 1700 -\n" + unknown, seal) == Push("e1", 7, None)
+    known = entries.encode(translated("やあ"), seal, IN, "e1")
     page = entries.page_of(
-        HERE, [(b"7-0", [b"d", unknown, b"t", b"1"]), (b"8-0", [b"d", known, b"t", b"2"])], seal
+        IN, HERE, [(b"7-0", [b"d", unknown, b"t", b"1"]), (b"8-0", [b"d", known, b"t", b"2"])], seal
     )
     assert [each.offset for each in page.publications] == [8]
-    assert entries.unfinished_of((b"standup", b"7", b"ja", 1, b"", unknown), seal) is None
+    assert entries.unfinished_of((b"standup", b"7", b"ja", 1, b"", unknown, b""), seal) is None
     assert "offset 7" in caplog.text
     assert "secret" not in caplog.text
 
 
 def test_what_is_unfinished(seal: Seal) -> None:
-    reply = (b"acme/standup", b"7", b"de,ja", 2, b"acme", entries.encode(HELLO, seal))
+    reply = (b"acme/standup", b"7", b"de,ja", 2, b"acme", entries.encode(HELLO, seal, IN, "e1"), b"e1")
     assert entries.unfinished_of(reply, seal) == Unfinished("acme/standup", HELLO, 7, ("de", "ja"), 2, "acme")
 
 
 def test_what_is_recent(seal: Seal) -> None:
-    payload = entries.encode(HELLO, seal)
+    payload = entries.encode(HELLO, seal, IN, "e1")
     entry = (b"9-0", [b"d", payload, b"t", b"1700", b"l", b"ja", b"k", b"key", b"s", b"en"])
     unreadable = [b"4", b"ja", b"", b"unreadable"]
     reply = [[b"e1", b"0", b"3", b"9", b"0"], [entry], [[b"2", b"de,ja", b"fr:1,it:0", payload], unreadable]]
-    assert entries.recent_of(reply, seal) == Recent(
+    assert entries.recent_of(IN, reply, seal) == Recent(
         Page("e1", 3, 9, (Publication(9, 1_700, Said(HELLO, ("ja",))),)),
         (Owed(HELLO, 2, ("de", "ja"), {"fr": True, "it": False}),),
     )
@@ -90,6 +91,6 @@ def test_with_a_key_nobody_can_try_texts() -> None:
 
 
 def test_what_is_sealed_with_another_key_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    payload = entries.encode(HELLO, Seal([bytes(32)]))
-    assert entries.push_of(b"e1 7 1700 \n" + payload, Seal()).publication is None
+    payload = entries.encode(HELLO, Seal([bytes(32)]), IN, "e1")
+    assert entries.push_of(IN, b"e1 7 1700 \n" + payload, Seal()).publication is None
     assert "another key" in caplog.text

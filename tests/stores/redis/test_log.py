@@ -14,10 +14,12 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from prometheus_client import REGISTRY
 
 from gateway.domain.errors import LogUnavailable, SessionReplaced
 from gateway.domain.log import Accepted, LogUsage, Page, Publication, Said, Unfinished
 from gateway.domain.session_store import Fence
+from gateway.stores.redis import entries
 from gateway.stores.redis import log as redis_log
 from gateway.stores.redis.entries import Position, Push
 from gateway.stores.redis.log import RedisEventLog, Subscriber, Topic, UnansweredPromise, UnansweredPromises
@@ -77,7 +79,7 @@ async def reading(
 async def test_an_utterance_whose_answer_is_lost_is_accepted_once(
     ana: RedisEventLog, ben: RedisEventLog, network: Proxy
 ) -> None:
-    async with reading(ben, "ja"):
+    async with reading(ana), reading(ben, "ja"):
         network.lose_the_answer_to(b"hello")
         accepted = await ana.accept("standup", HELLO)
         assert network.has_lost
@@ -89,7 +91,7 @@ async def test_an_utterance_whose_answer_is_lost_is_accepted_once(
 async def test_a_promise_whose_answer_is_lost_is_concluded_once(
     ana: RedisEventLog, ben: RedisEventLog, network: Proxy
 ) -> None:
-    async with reading(ben, "ja"):
+    async with reading(ana), reading(ben, "ja"):
         await ana.accept("standup", HELLO)
         network.lose_the_answer_to("やあ".encode())
         assert await ana.conclude("standup", translated("やあ")) is None, "it has an outcome"
@@ -103,7 +105,7 @@ async def test_a_promise_whose_answer_is_lost_is_concluded_once(
 async def test_what_was_accepted_without_an_answer_is_taken_over(
     network: Proxy, ben: RedisEventLog, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with opened(network.url, prefix=prefix) as ana, reading(ben, "ja"):
+    async with opened(network.url, prefix=prefix) as ana, reading(ana), reading(ben, "ja"):
         network.loses_answers = True
         with impatient(ana.store), pytest.raises(LogUnavailable) as error:
             await ana.accept("standup", HELLO)
@@ -130,7 +132,7 @@ async def test_claim_of_a_cancelled_task_is_taken_over(ana: RedisEventLog, ben: 
 async def test_what_was_accepted_after_all_is_not_in_doubt(
     network: Proxy, ben: RedisEventLog, prefix: str
 ) -> None:
-    async with opened(network.url, prefix=prefix) as ana, reading(ben, "ja"):
+    async with opened(network.url, prefix=prefix) as ana, reading(ana), reading(ben, "ja"):
         network.loses_answers = True
         with impatient(ana.store), pytest.raises(LogUnavailable):
             await ana.accept("standup", HELLO)
@@ -297,6 +299,7 @@ async def test_late_commands_of_a_frozen_store_count(server: RedisServer) -> Non
     async with (
         opened(server.url) as ana,
         opened(server.url) as ben,
+        reading(ana),
         reading(ben, "ja") as live,
     ):
         # It is connected, so the first attempt is sent before anybody notices.
@@ -666,6 +669,128 @@ async def test_sealed_text_is_unreadable_in_the_store(server: RedisServer) -> No
     assert b"standup" in held
     assert b"secret" not in held
     assert b"Geheimnis" not in held
+
+
+async def held(log: RedisEventLog, meeting: str) -> list[list[Any]]:
+    """What the store has of a meeting's log: id and fields of each entry."""
+    found: list[list[Any]] = await log.store.commands.run(
+        "XRANGE", f"{log.store.prefix}{{{meeting}}}:log", "-", "+"
+    )
+    return found
+
+
+async def put(
+    log: RedisEventLog, meeting: str, entry: list[Any], *, offset: int = 1, payload: bytes = b""
+) -> None:
+    """Write an entry over one of a meeting's log, as others with access may. payload: another one for it."""
+    key, run = f"{log.store.prefix}{{{meeting}}}:log", log.store.commands.run
+    kept = [each for each in await held(log, meeting) if each[0] != b"%d-0" % offset]
+    await run("DEL", key)
+    fields = entry[1] if not payload else [part if n != 1 else payload for n, part in enumerate(entry[1])]
+    for id, values in sorted(
+        [*kept, [b"%d-0" % offset, fields]], key=lambda each: int(each[0].partition(b"-")[0])
+    ):
+        await run("XADD", key, id, *values)
+
+
+def refused(reason: str) -> float:
+    return REGISTRY.get_sample_value("gateway_store_entries_refused_total", {"reason": reason}) or 0.0
+
+
+async def test_entry_copied_to_another_meeting_is_refused(prefix: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with opened(shared_server().url, prefix=prefix, seal=Seal([secrets.token_bytes(32)])) as log:
+        await log.accept("acme/standup", utterance("a secret", id="1"))
+        await log.accept("other/standup", utterance("hello", id="1"))
+        before = refused("changed")
+        await put(log, "other/standup", (await held(log, "acme/standup"))[0])
+        assert (await log.read("other/standup", 0)).publications == ()
+        assert texts((await log.read("acme/standup", 0)).publications) == ["a secret"]
+        assert refused("changed") == before + 1
+        assert "another place" in caplog.text
+
+
+async def test_entry_copied_to_a_later_log_is_refused(prefix: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with opened(shared_server().url, prefix=prefix, seal=Seal([secrets.token_bytes(32)])) as log:
+        await log.accept("standup", utterance("a secret", id="1"))
+        [entry] = await held(log, "standup")
+        await log.erase("standup")
+        await log.accept("standup", utterance("hello", id="2"))
+        before = refused("part")
+        await put(log, "standup", entry)
+        assert (await log.read("standup", 0)).publications == ()
+        assert refused("part") == before + 1
+        assert "epoch" in caplog.text
+
+
+async def test_entry_copied_over_another_kind_is_refused(prefix: str) -> None:
+    async with opened(shared_server().url, prefix=prefix, seal=Seal([secrets.token_bytes(32)])) as log:
+        async with reading(log, "ja"):
+            await log.accept("standup", utterance("hello", id="1"))
+            await log.conclude("standup", translated("やあ", utterance="1"))
+        before = refused("changed")
+        said, outcome = await held(log, "standup")
+        await put(log, "standup", outcome, offset=2, payload=said[1][1])
+        assert offsets((await log.read("standup", 0)).publications) == [1]
+        assert refused("changed") == before + 1, "it would not have been read in any case, as it is no outcome"
+
+
+async def test_copied_pushes_and_unfinished_work_are_refused(prefix: str) -> None:
+    seal = Seal([secrets.token_bytes(32)])
+    async with (
+        opened(shared_server().url, prefix=prefix, seal=seal) as ana,
+        opened(shared_server().url, prefix=prefix, seal=seal) as ben,
+        reading(ana, "ja") as live,
+    ):
+        await ben.accept("acme/standup", utterance("a secret", id="1"))
+        [entry] = await held(ben, "acme/standup")
+        accepted = await ana.accept("standup", utterance("hello", id="1"))
+        await until(lambda: len(live) == 1)
+        epoch = (await ana.read("standup", 0)).epoch
+        push = b"%b %d 1 \n" % (epoch.encode(), accepted.offset + 1) + entry[1][1]
+        before = refused("changed")
+        await ben.store.commands.run("PUBLISH", ben.store.channel("standup", "push"), push)
+        await until(lambda: refused("changed") == before + 1)
+        await put(ben, "standup", entry)
+        assert (await ben.recent("standup", 1)).page.publications == ()
+        shared_server().ask(f"DEL {prefix}gateway:{ana.store.id}")
+        assert await ben.take_over() == (), "whose text is another meeting's"
+        assert texts(live) == ["hello"]
+
+
+async def test_entries_from_before_a_loss_stay_readable(prefix: str) -> None:
+    async with (
+        opened(shared_server().url, prefix=prefix, seal=Seal([secrets.token_bytes(32)])) as log,
+        reading(log),
+    ):
+        await log.accept("standup", utterance("one", id="1"))
+        await log.accept("standup", utterance("two", id="2"))
+        run, base = log.store.commands.run, f"{prefix}{{standup}}:"
+        # As after the store has come back with an older copy.
+        [first, _] = await held(log, "standup")
+        await run("DEL", f"{base}log")
+        await run("XADD", f"{base}log", *first[:1], *first[1])
+        await run("HSET", f"{base}meta", "o", "1")
+        await run("HDEL", f"{base}said", entries.key_digest(utterance("two", id="2").key))
+        await log.accept("standup", utterance("three", id="3"))
+        page = await log.read("standup", 0)
+        assert texts(page.publications) == ["one", "three"]
+        assert offsets(page.publications) == [1, 2]
+
+
+async def test_finals_reach_a_log_that_began_elsewhere(prefix: str) -> None:
+    seal = Seal([secrets.token_bytes(32)])
+    async with (
+        opened(shared_server().url, prefix=prefix, seal=seal) as ana,
+        opened(shared_server().url, prefix=prefix, seal=seal) as ben,
+        reading(ana, "ja") as live,
+    ):
+        await ben.erase("standup")  # which ana may not have heard of
+        accepted = await ana.accept("standup", HELLO)
+        assert (accepted.offset, accepted.owned) == (1, ("ja",))
+        assert await ben.conclude("standup", translated("やあ")) is not None, "a gateway without readers there"
+        await until(lambda: len(live) == 2)
+        for gateway in (ana, ben):
+            assert offsets((await gateway.read("standup", 0)).publications) == [1, 2]
 
 
 async def test_long_outage_gives_every_gateway_a_grace(

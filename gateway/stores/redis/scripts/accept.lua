@@ -1,11 +1,12 @@
--- Append a final utterance once, and promise it in what is read. own arguments: key, digest of the text, attempt,
--- source language, payload, the session that says it or "", its fence. Returns {} if it is known with another text; {moved}
--- if it is not known and the session has another fence; else whether it was known, its offset, the
--- languages that are unfinished, those of them that the caller owns, the epoch, the newest offset, and if it was appended
--- now the account and the bytes that it holds.
+-- Append a final utterance once, and promise it in what is read. own arguments: the epoch that the payload is sealed for,
+-- payload, key, digest of the text, attempt, source language, the session that says it or "", its fence. Returns {} if it
+-- is known with another text; {moved} if it is not known and the session has another fence; {epoch} and the log's epoch, ""
+-- for none, if it is not known and that is another one; else whether it was known, its offset, the languages that are
+-- unfinished, those of them that the caller owns, the epoch, the newest offset, and if it was appended now the account and
+-- the bytes that it holds.
 
-local key, digest, attempt, source, payload = ARGV[OWN], ARGV[OWN + 1], ARGV[OWN + 2], ARGV[OWN + 3], ARGV[OWN + 4]
-local session, fence = ARGV[OWN + 5], ARGV[OWN + 6]
+local sealed_for, payload, key, digest = ARGV[OWN], ARGV[OWN + 1], ARGV[OWN + 2], ARGV[OWN + 3]
+local attempt, source, session, fence = ARGV[OWN + 4], ARGV[OWN + 5], ARGV[OWN + 6], ARGV[OWN + 7]
 
 local function has_moved()
   local newest = session ~= '' and redis.call('HGET', prefix .. 'session:' .. session, 'f')
@@ -35,6 +36,9 @@ local m = find(meeting)
 if not m and has_moved() then -- no log is begun for what is refused
   return {'moved'}
 end
+if not m and sealed_for ~= new_epoch then
+  return {'epoch', ''}
+end
 m = m or begin('', begins_unrecorded)
 local seen = known_as(m, key)
 local known = '0'
@@ -63,6 +67,8 @@ if seen then
   end
 elseif has_moved() then
   return {'moved'}
+elseif m.epoch ~= sealed_for then
+  return {'epoch', m.epoch}
 else
   local languages = targets(m)
   offset, promises = m.last + 1, {}

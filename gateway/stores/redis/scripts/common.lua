@@ -358,6 +358,11 @@ local function append(m, payload, said)
   return at
 end
 
+-- The epoch in which this was appended; "" for an earlier one.
+local function epoch_of(m, offset)
+  return offset > m.start and m.epoch or ''
+end
+
 -- Key, source language and payload of the utterance with this offset; nil if there is none.
 local function spoken(m, offset)
   local text = redis.call('HGET', m.texts, whole(offset))

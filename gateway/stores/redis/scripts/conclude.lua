@@ -1,9 +1,11 @@
--- Append the outcome of a promise once. own arguments: offset of the `Said`, the utterance's key, language, "1" for a
--- translation, payload. Returns {} if nothing is promised, or a failure comes from a gateway that does not own it;
--- else the epoch, the offset, at_ms, the account and the bytes that it holds.
+-- Append the outcome of a promise once. own arguments: the epoch that the payload is sealed for, payload, offset of the
+-- `Said`, the utterance's key, language, "1" for a translation. Returns {} if nothing is promised, or a failure comes from
+-- a gateway that does not own it; {epoch} and the log's epoch if that is another one; else the epoch, the offset, at_ms, the
+-- account and the bytes that it holds.
 
-local offset, key, lang = tonumber(ARGV[OWN]), ARGV[OWN + 1], ARGV[OWN + 2]
-local translated, payload = ARGV[OWN + 3] == '1', ARGV[OWN + 4]
+local sealed_for, payload = ARGV[OWN], ARGV[OWN + 1]
+local offset, key, lang = tonumber(ARGV[OWN + 2]), ARGV[OWN + 3], ARGV[OWN + 4]
+local translated = ARGV[OWN + 5] == '1'
 
 local m = find(meeting)
 if not m then
@@ -17,6 +19,9 @@ end
 local known = known_as(m, key)
 if not known or known.offset ~= offset then -- of another log, before this one was begun
   return {}
+end
+if m.epoch ~= sealed_for then
+  return {'epoch', m.epoch}
 end
 promises[lang] = nil
 save_promises(m, offset, promises)

@@ -21,4 +21,4 @@ end
 if #owned == 0 then
   return {}
 end
-return {m.name, whole(offset), table.concat(owned, ','), tries, m.account, said.payload}
+return {m.name, whole(offset), table.concat(owned, ','), tries, m.account, said.payload, epoch_of(m, offset)}

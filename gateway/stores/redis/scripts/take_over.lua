@@ -1,5 +1,6 @@
 -- Own what gateways that are gone have left. own arguments: how many utterances at most, attempt.
--- Returns for each: meeting, offset, languages, tries, account, payload of the utterance. The same attempt gets the
+-- Returns for each: meeting, offset, languages, tries, account, payload of the utterance, its epoch ("" for
+-- an earlier one). The same attempt gets the
 -- same answer again.
 
 local left, attempt = tonumber(ARGV[OWN]), ARGV[OWN + 1]
@@ -25,7 +26,9 @@ local function take(m, offset, gone)
   else
     save_promises(m, offset, promises)
     note_work(m)
-    taken[#taken + 1] = {m.name, whole(offset), table.concat(languages, ','), tries, m.account, said.payload}
+    taken[#taken + 1] = {
+      m.name, whole(offset), table.concat(languages, ','), tries, m.account, said.payload, epoch_of(m, offset)
+    }
     left, answer_ms = left - 1, math.min(answer_ms, KEEPS * m.keep_ms)
   end
 end
