@@ -5,7 +5,9 @@ Knows: owners, modes, credentials of Unix sockets. Must not know: what the folde
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import socket
 import stat
 import struct
@@ -55,8 +57,8 @@ def check_way(file: Path) -> None:
             if found is None:
                 break
             check_owner(folder, found, 0)
-            if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
-                raise _writable(folder)
+            if not found.st_mode & stat.S_ISVTX:
+                _check_writers(folder, found)
 
 
 def check_folder(folder: Path, *, secret: bool = False) -> None:
@@ -65,8 +67,7 @@ def check_folder(folder: Path, *, secret: bool = False) -> None:
     if (found := _stat(folder)) is None:
         return
     check_owner(folder, found)
-    if found.st_mode & 0o022:
-        raise _writable(folder)
+    _check_writers(folder, found)
     if secret and found.st_mode & 0o077:
         raise _refused(folder, "can be read by other users", f"chmod go-rwx {folder}")
 
@@ -100,8 +101,33 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
 
 
-def _writable(path: Path) -> StartupError:
-    return _refused(path, "can be changed by other users", f"chmod go-w {path}, or use another folder")
+def _check_writers(folder: Path, found: os.stat_result) -> None:
+    by_others = found.st_mode & stat.S_IWOTH and not _is_alone()
+    if by_others or (found.st_mode & stat.S_IWGRP and _has_others(found.st_gid)):
+        raise _refused(folder, "can be changed by other users", f"chmod go-w {folder}, or use another folder")
+
+
+def _is_alone() -> bool:
+    """Whether no other user's processes can be here: in a pod, whose `emptyDir` all may write to."""
+    return "KUBERNETES_SERVICE_HOST" in os.environ
+
+
+def _has_others(gid: int) -> bool:
+    """Whether others than this user and root are in a group.
+
+    On many systems each user is alone in a group that may write to all of its folders; so is a pod in its `fsGroup`.
+    """
+    members = {user.pw_uid for user in pwd.getpwall() if user.pw_gid == gid}
+    try:
+        named = grp.getgrgid(gid).gr_mem
+    except KeyError:
+        named = []
+    for name in named:
+        try:
+            members.add(pwd.getpwnam(name).pw_uid)
+        except KeyError:
+            continue
+    return not members <= {os.geteuid(), 0}
 
 
 def _refused(path: Path, why: str, what_to_do: str) -> StartupError:

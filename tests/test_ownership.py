@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import signal
 import socket
 import stat
@@ -31,13 +33,35 @@ def test_made_folders_are_their_owners_alone(folder: Path) -> None:
     make_folder(folder, secret=True)
 
 
-@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+@pytest.mark.parametrize("mode", [0o707, 0o777])
 def test_folder_that_others_change_is_refused(folder: Path, mode: int) -> None:
     for changed in (folder.parent, folder):
         changed.chmod(mode)
         with pytest.raises(StartupError, match=f"{changed} can be changed by other users.*chmod go-w {changed}"):
             check_folder(folder)
         changed.chmod(0o755)
+    check_folder(folder)
+
+
+def test_group_alone_may_write(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.chmod(0o770)
+    gid = folder.stat().st_gid
+    mine = pwd.getpwuid(os.geteuid())
+    monkeypatch.setattr(
+        ownership.grp, "getgrgid", lambda _: grp.struct_group(("mine", "x", gid, ["root", "gone"]))
+    )
+    monkeypatch.setattr(pwd, "getpwall", lambda: [mine])
+    check_folder(folder)
+
+    other = pwd.struct_passwd(("other", "x", NOBODY, gid, "", "/", "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwall", lambda: [mine, other])
+    with pytest.raises(StartupError, match=f"{folder} can be changed by other users"):
+        check_folder(folder)
+
+
+def test_volume_of_a_pod_may_be_open(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.parent.chmod(0o777)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     check_folder(folder)
 
 

@@ -26,7 +26,6 @@ from gateway.domain.errors import StartupError
 from gateway.engine import kept_hosts
 from gateway.engines.host.kept import KeptHosts
 from gateway.keys import operators_of
-from gateway.ownership import check_folder
 from gateway.runtime import Says, log_to, raise_file_limit, style_for
 from gateway.server.http import admin
 from gateway.server.http.readiness import readiness
@@ -70,7 +69,6 @@ def serve(
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             lock = opening.enter_context(state_folder.held(folder))
             private = Path(opening.enter_context(tempfile.TemporaryDirectory(prefix="gateway-")))
-            check_folder(private)
             stores = []
             if not settings.store.urls:
                 stores = [PrivateStore(private, data, lock) for data in data_folders(folder, count)]
