@@ -115,7 +115,7 @@ def _is_alone() -> bool:
 def _has_others(gid: int) -> bool:
     """Whether others than this user and root are in a group.
 
-    On many systems each user is alone in a group that may write to all of its folders; so is a pod in its `fsGroup`.
+    On many systems each user is alone in a group that may write to all of its folders; a pod, too (`fsGroup`).
     """
     members = {user.pw_uid for user in pwd.getpwall() if user.pw_gid == gid}
     try:

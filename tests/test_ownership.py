@@ -47,9 +47,7 @@ def test_group_alone_may_write(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     folder.chmod(0o770)
     gid = folder.stat().st_gid
     mine = pwd.getpwuid(os.geteuid())
-    monkeypatch.setattr(
-        ownership.grp, "getgrgid", lambda _: grp.struct_group(("mine", "x", gid, ["root", "gone"]))
-    )
+    monkeypatch.setattr(grp, "getgrgid", lambda _: grp.struct_group(("mine", "x", gid, ["root", "gone"])))
     monkeypatch.setattr(pwd, "getpwall", lambda: [mine])
     check_folder(folder)
 
