@@ -118,18 +118,18 @@ class EventLog(Protocol):
         """
 
     async def claim(self, meeting: str, wanted: Mapping[int, Collection[str]]) -> dict[int, tuple[str, ...]]:
-        """Promise utterances of the log in more languages, and begin on them. wanted: offset of a `Said` → languages.
+        """Promise utterances of the log in more languages. wanted: offset of a `Said` → languages.
 
         Returns those that the caller now owns: not those that have an outcome, and not what others own, or have
-        left: see `take_over`. Also said of what was taken over, just before its translation runs: if the caller dies
-        from then on, that counts as a try. Raises `LogUnavailable`.
+        left: see `take_over`. What the caller has taken over is claimed when its translation begins: if the caller
+        dies from then on, that is a try. Raises `LogUnavailable`.
         """
 
     async def take_over(self) -> tuple[Unfinished, ...]:
         """Own what gateways that are gone left unfinished, in every meeting; some of it, if it is much.
 
-        That counts as a try if its owner died, did not `close`, and had accepted or claimed it: the text may be what
-        ended it. What the owner had itself taken over, and not claimed yet, had no part in it.
+        It is a try if the owner did not `close` and had accepted or claimed it: this text may be what ended it.
+        What the owner had taken over itself, and not claimed, had no part in that.
         Also what this gateway owns without knowing, since the answer to its `accept` or `claim` was lost. Raises
         `LogUnavailable`.
         """
