@@ -265,6 +265,26 @@ async def test_silent_worker_without_others_keeps_its_connections() -> None:
         assert b" 200 " in await waiting
 
 
+@pytest.mark.long
+async def test_reloads_beside_a_held_engine_fail_nothing() -> None:
+    """A text has more owners than may die with it."""
+    given = settings(drain_s=0.1)
+    async with workers(given) as gateway:
+        session = await gateway.session(1)
+        ids = [f"u{number}" for number in range(5)]
+        with gateway.held():
+            for id in ids:
+                await session.is_accepted(id)
+            for _ in range(2):
+                gateway.parent.reload(lambda: given)
+                await rolled(gateway)
+        meeting = session.received[0]["meeting"]
+        reader = await gateway.session(1, meeting=meeting)
+        while len(ended := reader.ended()) < len(ids):
+            await reader.next()
+        assert ended == dict.fromkeys(ids, "translation.final")
+
+
 async def test_reload_loses_nothing_accepted() -> None:
     given = settings()
     async with workers(given) as gateway:
