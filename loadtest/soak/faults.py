@@ -203,8 +203,8 @@ _OFTEN = {
     FaultKind.RELOAD: (300.0, 0.4),
     FaultKind.STORE_KILL: (300.0, 0.75),
 }
-# In turn: it wakes after others took over its work (6 s); the gateway kills it (after 30 s); it wakes soon after its
-# listening socket was shut (4 s).
+# In turn: it wakes after others took over its work (6 s); the gateway kills it (after 30 s); it wakes soon after
+# its listening socket was shut (4 s).
 _WORKER_STOPPED_S = (27.0, 40.0, 5.0)
 
 # The part of a run in which there are such faults: everybody is there, and what is broken last is seen recover.
