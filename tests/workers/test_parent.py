@@ -267,15 +267,15 @@ async def test_silent_worker_without_others_keeps_its_connections() -> None:
 
 @pytest.mark.long
 async def test_reloads_beside_a_held_engine_fail_nothing() -> None:
-    """A text has more owners than may die with it."""
+    """Each text has more owners, one after the other, than may die with it."""
     given = settings(drain_s=0.1)
-    async with workers(given) as gateway:
+    async with workers(given, count=1) as gateway:
         session = await gateway.session(1)
         ids = [f"u{number}" for number in range(5)]
         with gateway.held():
             for id in ids:
                 await session.is_accepted(id)
-            for _ in range(2):
+            for _ in range(3):
                 gateway.parent.reload(lambda: given)
                 await rolled(gateway)
         meeting = session.received[0]["meeting"]
