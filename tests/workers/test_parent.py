@@ -24,6 +24,7 @@ from gateway.engines.supervisor import Supervisor
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import TranslationFailed, TranslationFinal
 from gateway.workers import parent as parents
+from gateway.workers.administration import _Workers
 from gateway.workers.parent import Parent, Restarts
 from gateway.workers.process import WorkerProcess
 from tests.patience import until
@@ -239,6 +240,7 @@ async def test_silent_worker_gets_no_connections(monkeypatch: pytest.MonkeyPatch
             answers = await asyncio.gather(*waiting)
             assert 0 < sum(answer == b"" for answer in answers) < len(answers)
             assert gateway.parent.whole().absent == "Worker 1 does not serve now."
+            assert [each.status for each in _Workers(gateway.parent).workers()] == ["frozen", "serving"]
             assert all([b" 200 " in await asked(gateway.port) for _ in range(32)])
         finally:
             os.kill(frozen.pid, signal.SIGCONT)
