@@ -194,6 +194,8 @@ class Gateway:
         # What open sessions know that the engine can do.
         self._languages: LanguagesChanged | None = None
         self.failure: StartupError | None = None
+        # Whether the handover file could not be written at the end.
+        self.has_lost_handover = False
         for cls in error_classes():
             metrics.ERRORS.labels(cls.code)  # an alert on growth needs the series before the first error
         metrics.TRANSLATIONS_WAITING.set_function(lambda: self.scheduler.waiting)
@@ -390,6 +392,7 @@ class Gateway:
         try:
             handover_file.write(Path(file), left)
         except OSError as error:
+            self.has_lost_handover = True
             _log.error("sessions and logs are lost: %s cannot be written (%s)", file, error.strerror or error)
         else:
             _log.info("left %d meetings and %d sessions in %s", len(left.meetings), len(left.sessions), file)

@@ -67,6 +67,7 @@ def serve(
 ) -> int:
     """Run the gateway until a signal; the process's exit status. Says why on stderr when it cannot start.
 
+    The status is 1 where it could not start, and where it could not write its handover file at the end.
     state_dir: where its engine waits for the next gateway, if it is to. build: makes the engine, where it is not
     the one that the settings name.
     """
@@ -101,7 +102,7 @@ def serve(
         runner.run(_serve(gateway, load, served, sock, admin, side, terminal))
     if gateway.failure is not None:
         return refuse(terminal, gateway.failure, traceback=traceback)
-    return 0
+    return int(gateway.has_lost_handover)
 
 
 def tell_model(terminal: Says, settings: Settings) -> None:

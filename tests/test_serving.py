@@ -146,6 +146,16 @@ def test_a_hangup_lets_several_engines_come_and_go(tmp_path: Path) -> None:
     assert "engine old is gone" in gateway.said
 
 
+def test_lost_handover_is_told_by_the_exit_status(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with gateway_process("--engine", "simulated", "--handover-file", str(folder / "handover")) as gateway:
+        gateway.ready()
+        folder.rmdir()
+        assert gateway.end() == 1
+    assert "sessions and logs are lost" in gateway.said
+
+
 def test_what_is_assembled_is_told_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = io.StringIO()
     monkeypatch.setattr("gateway.serving.ready_model", lambda _settings, tell: tell("Assembling …"))

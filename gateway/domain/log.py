@@ -199,7 +199,7 @@ class Unfinished(Struct, frozen=True):
     # Offset of its `Said`, which the log may not hold any more.
     said: int
     languages: tuple[str, ...]
-    # How many gateways have taken it on, the present one included.
+    # One more than gateways have died with it, while it was perhaps being translated there.
     tries: int = 1
     # Who is charged for the meeting's log.
     account: str = ""

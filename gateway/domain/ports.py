@@ -121,12 +121,15 @@ class EventLog(Protocol):
         """Promise utterances of the log in more languages. wanted: offset of a `Said` → languages.
 
         Returns those that the caller now owns: not those that have an outcome, and not what others own, or have
-        left: see `take_over`. Raises `LogUnavailable`.
+        left: see `take_over`. What the caller has taken over is claimed when its translation begins: if the caller
+        dies from then on, that is a try. Raises `LogUnavailable`.
         """
 
     async def take_over(self) -> tuple[Unfinished, ...]:
         """Own what gateways that are gone left unfinished, in every meeting; some of it, if it is much.
 
+        It is a try if the owner did not `close` and had accepted or claimed it: this text may be what ended it.
+        What the owner had taken over itself, and not claimed, had no part in that.
         Also what this gateway owns without knowing, since the answer to its `accept` or `claim` was lost. Raises
         `LogUnavailable`.
         """

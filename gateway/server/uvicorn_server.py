@@ -12,6 +12,7 @@ import logging
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 
 import uvicorn
 
@@ -145,6 +146,23 @@ class DrainingServer(uvicorn.Server):
             self._sockets = sockets or []
             self._on_started()
 
+    @property
+    def listens(self) -> bool:
+        """Whether new connections come; not where another process has shut down the listening socket."""
+        return all(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) for sock in self._sockets)
+
+    async def listen_at(self, sock: socket.socket) -> None:
+        """Accept connections at this socket, in place of those before."""
+        for server in self.servers:
+            server.close()
+        self._sockets = [sock]
+        # As uvicorn does when it starts.
+        config, state = self.config, self.lifespan.state
+        accept: Callable[..., asyncio.Protocol] = config.http_protocol_class
+        made = partial(accept, config=config, server_state=self.server_state, app_state=state)
+        server = await asyncio.get_running_loop().create_server(made, sock=sock, backlog=config.backlog)
+        self.servers = [server]
+
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         await super().serve(sockets)
         if self._draining is not None:
@@ -161,6 +179,10 @@ class DrainingServer(uvicorn.Server):
 
     async def _stop_listening_and_drain(self) -> None:
         if self._shared:
+            for sock in self._sockets:
+                with contextlib.suppress(OSError):  # another process has done it
+                    # Closing is not enough where another process has the socket, too.
+                    sock.shutdown(socket.SHUT_RDWR)
             for server in self.servers:
                 server.close()
             for sock in self._sockets:

@@ -45,8 +45,10 @@ class _Promise:
 
     # The gateway that is to conclude it.
     owner: str
-    # How many gateways have taken it on.
+    # One more than gateways have died with it.
     tries: int = 1
+    # Its owner has taken it over, and not begun.
+    waits: bool = False
 
 
 @dataclass(slots=True)
@@ -132,6 +134,8 @@ class MemoryStore:
         self.meetings: dict[str, _Meeting] = {}
         # Gateway → until when it counts as being there.
         self.leases: dict[str, float] = {}
+        # Gateways that have left by themselves; "" stands for those of an earlier process.
+        self.left = {""}
         self._restore(tuple(earlier))
 
     def meeting(self, key: str) -> _Meeting:
@@ -186,7 +190,7 @@ class MemoryStore:
                         said = _Said(utterance, publication.offset)
                         meeting.add(said)
                         for lang in languages:
-                            meeting.promise(said, lang, _Promise("", tries=0))
+                            meeting.promise(said, lang, _Promise(""))
                     case Translated() | Untranslated() as outcome:
                         if (ended := meeting.by_offset.get(outcome.said)) is not None:
                             meeting.end(ended, outcome.lang, translated=isinstance(outcome, Translated))
@@ -195,7 +199,7 @@ class MemoryStore:
                     said_before = _Said(work.utterance, work.said, held=False)
                     meeting.add(said_before)
                 for lang in work.languages:
-                    meeting.promise(said_before, lang, _Promise("", tries=0))
+                    meeting.promise(said_before, lang, _Promise(""))
             self.meetings[kept.meeting] = meeting
         self.logs.restore(earlier)
         for key, meeting in self.meetings.items():
@@ -282,7 +286,10 @@ class MemoryEventLog:
 
     def _claim(self, known: _Meeting, said: _Said, lang: str) -> bool:
         if (promise := said.unfinished.get(lang)) is not None:
-            return promise.owner == self._gateway
+            if promise.owner != self._gateway:
+                return False
+            promise.waits = False
+            return True
         if lang in said.outcomes or lang == said.utterance.lang:
             return False
         known.promise(said, lang, _Promise(self._gateway))
@@ -292,8 +299,9 @@ class MemoryEventLog:
         """Own what a gateway that is gone has left. False: it is there, or is this one."""
         if self._is_there(promise.owner):
             return False
-        promise.owner = self._gateway
-        promise.tries += 1
+        if promise.owner not in self._store.left and not promise.waits:
+            promise.tries += 1
+        promise.owner, promise.waits = self._gateway, True
         return True
 
     async def take_over(self) -> tuple[Unfinished, ...]:
@@ -376,6 +384,7 @@ class MemoryEventLog:
 
     async def close(self) -> None:
         self._store.leases.pop(self._gateway, None)
+        self._store.left.add(self._gateway)
 
     def _renew(self) -> None:
         self._store.leases[self._gateway] = self._store.wall_clock() + LEASE_S

@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 # A language's counter. Looking it up takes longer than counting.
 _finals = cache(partial(metrics.TRANSLATIONS.labels, "final"))
 
-# A text that so many gateways have taken on may be what ends them.
+# A text that was perhaps running at so many gateways that died may be what ended them.
 _MOST_TRIES = 3
 
 
@@ -70,6 +70,8 @@ class _Promise:
     lang: str
     # Its outcome has not been handed in.
     owed: bool = True
+    # It was left by another gateway, and the store does not know yet that it is begun here.
+    left: bool = False
     # How many times over the utterance is being accepted; until that is done, nothing is begun.
     accepting: int = 0
     # The ticket of the translation that waits or runs; None while none does.
@@ -164,6 +166,8 @@ class Finals:
     async def take_over(self, room: Room, work: Unfinished) -> None:
         """Go on with what another gateway left, as far as there is room now, and with the rest later."""
         promised = self._promise(room, work.utterance, work.said, work.languages)
+        for promise in promised:
+            promise.left = True
         if work.tries > _MOST_TRIES:
             lost = EngineFailed("The gateways that were to translate this were lost; it was not translated.")
             await self._leave_out(promised, lost)
@@ -436,7 +440,7 @@ class Finals:
         """None: it is left to another process."""
         utterance, said, lang = promise.utterance, promise.said, promise.lang
         try:
-            generated = await self._scheduler.collect(ticket, throttle.grow)
+            generated = await self._scheduler.collect(ticket, throttle.grow, partial(self._note_begun, promise))
         except GatewayError as error:
             metrics.TRANSLATIONS.labels(error.code, lang).inc()
             if self._leaves_unfinished and isinstance(error, Draining):
@@ -459,6 +463,13 @@ class Finals:
             source=utterance.lang if utterance.detected else "",
             confidence=generated.confidence,
         )
+
+    async def _note_begun(self, promise: _Promise) -> None:
+        """Its turn has come. If another gateway left it, the store is to know: that one may have died of it."""
+        if promise.left:
+            with contextlib.suppress(LogUnavailable):  # then it is not counted
+                await promise.room.log.claim(promise.room.id, {promise.said: (promise.lang,)})
+                promise.left = False
 
     # ------------------------------------------------------------ outcomes
 

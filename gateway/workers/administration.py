@@ -6,6 +6,7 @@ Knows: the parent, the store that the workers share. Must not know: how a worker
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec.structs import replace
 from starlette.routing import BaseRoute
@@ -84,10 +85,11 @@ class _Workers:
 
 
 def _worker(process: WorkerProcess) -> Worker:
+    absent: Literal["frozen", "starting"] = "frozen" if process.is_shut else "starting"
     return Worker(
         number=process.number,
         pid=process.pid,
-        status="draining" if process.draining else "serving" if process.available else "starting",
+        status="draining" if process.draining else "serving" if process.available else absent,
         running=process.report.running,
         waiting=process.report.waiting,
     )

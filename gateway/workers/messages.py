@@ -13,8 +13,9 @@ from gateway.engines.host.messages import GetMetrics, Metrics
 from gateway.server.http.readiness import Whole
 
 # How workers are spoken to, and how engines are. The first is raised with every change of a message below, but
-# `Refused` and `Drain`, which every version understands.
-PROTOCOLS = (3, ENGINE_PROTOCOL)
+# `Refused` and `Drain`, which every version understands, and of what workers of two versions would not both read
+# in their store.
+PROTOCOLS = (4, ENGINE_PROTOCOL)
 
 
 class EngineIs(Struct, frozen=True, tag="engine_is", array_like=True):

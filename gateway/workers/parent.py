@@ -33,8 +33,9 @@ _log = logging.getLogger(__name__)
 # Time between two looks at the engine's progress while it loads, and between two reports of the workers.
 _LOOK_S, _REPORT_S = 0.25, 1.0
 
-# A worker that has not answered so many of them is frozen; one that starts has more to do.
-_FROZEN_REPORTS, _START_REPORTS = 30, 300
+# A worker that has not answered so many of them gets no more connections; after so many it is frozen, and killed.
+# One that starts has more to do.
+_SILENT_REPORTS, _FROZEN_REPORTS, _START_REPORTS = 3, 30, 300
 
 # What a worker may need beyond `drain_s` to end.
 _GOODBYE_S = 30.0
@@ -400,7 +401,17 @@ class Parent:
                 if worker.unanswered > (_FROZEN_REPORTS if worker.serves.is_set() else _START_REPORTS):
                     _log.error("worker %d (process %d) does not answer; it is killed", worker.number, worker.pid)
                     worker.kill()
+                elif worker.unanswered > _SILENT_REPORTS and worker.answers and not worker.is_shut:
+                    self._shut(worker)
             self._tell_whole()
+
+    def _shut(self, silent: WorkerProcess) -> None:
+        """Let others have its connections, if there are others: where all are slow, it is the machine."""
+        if any(each.available and each.unanswered <= _SILENT_REPORTS for each in self._running - {silent}):
+            _log.warning(
+                "worker %d (process %d) does not answer; others get its new connections", silent.number, silent.pid
+            )
+            silent.shut()
 
     async def metrics(self, names: Sequence[str]) -> bytes:
         """Those of all workers, each with its number, also while it drains, and those of the engine."""

@@ -6,6 +6,7 @@ Knows: processes, the channel to one. Must not know: when one is started, draine
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -61,6 +62,10 @@ class WorkerProcess:
         self.report = Report(0, 0)
         # How often the parent has spoken to it since it last said anything.
         self.unanswered = 0
+        # Whether it gets no connections, as it did not answer, until it listens at another socket.
+        self.is_shut = False
+        # The one at which it listens.
+        self._listening: socket.socket | None = None
         self._hung_up = False
         self._exit_code: int | None = None
         self._changed = changed
@@ -69,21 +74,26 @@ class WorkerProcess:
         self._questions = Questions(self._channel.say, _METRICS_S)
         resource_tracker.ensure_running()
         self._sock, theirs = socket.socketpair()
+        # Here come the sockets at which it listens.
+        self._sockets, theirs_too = socket.socketpair()
+        self._sockets.setblocking(False)
         # As for the engine's host: signals that are meant for the parent never end a worker that starts.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             self._process = multiprocessing.get_context("spawn").Process(
-                target=worker.run, args=(theirs, settings, number, PROTOCOLS), name=f"worker {number}"
+                target=worker.run, args=(theirs, settings, number, PROTOCOLS, theirs_too), name=f"worker {number}"
             )
             self._process.start()
             assert self._process.pid is not None  # noqa: S101 -- it was started
             self.pid = self._process.pid
         except BaseException:
             self._sock.close()
+            self._sockets.close()
             raise
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             theirs.close()
+            theirs_too.close()
 
     async def open(self) -> None:
         """Begin to hear it, and to notice its end."""
@@ -105,7 +115,7 @@ class WorkerProcess:
     @property
     def available(self) -> bool:
         """Whether it accepts connections."""
-        return self.answers and not self.draining
+        return self.answers and not self.draining and not self.is_shut
 
     def say(self, message: ToWorker) -> None:
         """Tell it this; lost if it has ended."""
@@ -125,6 +135,28 @@ class WorkerProcess:
         self.draining = True
         self.say(Drain())
 
+    def shut(self) -> None:
+        """Let no more connections come to it, as it does not answer.
+
+        Those that it has not accepted are reset, and their clients try again. It listens again when it answers.
+        """
+        self.is_shut = True
+        if self._listening is not None:
+            with contextlib.suppress(OSError):  # it drains, and has done so itself
+                # This takes the socket out of the group among which the kernel divides connections.
+                self._listening.shutdown(socket.SHUT_RDWR)
+        self._changed()
+
+    def _take_listening(self) -> None:
+        _, (descriptor,), _, _ = socket.recv_fds(self._sockets, 1, 1, socket.MSG_CMSG_CLOEXEC)
+        self._let_go_of_listening()
+        self._listening = socket.socket(fileno=descriptor)
+
+    def _let_go_of_listening(self) -> None:
+        """Where the worker has gone, connections would wait for it for as long as this process has the socket."""
+        if self._listening is not None:
+            self._listening.close()
+
     def kill(self) -> None:
         """End it, whatever it does."""
         # Not after its end: the pid may belong to another process by then.
@@ -135,6 +167,8 @@ class WorkerProcess:
         self.unanswered = 0
         match message:
             case Serves():
+                self._take_listening()
+                self.is_shut = False
                 self.serves.set()
                 self._changed()
             case Refused():
@@ -155,6 +189,8 @@ class WorkerProcess:
 
     def _on_end(self) -> None:
         asyncio.get_running_loop().remove_reader(self._process.sentinel)
+        self._let_go_of_listening()
+        self._sockets.close()
         self._process.join()
         self._exit_code = self._process.exitcode
         # Otherwise it keeps file descriptors until the garbage collector runs.

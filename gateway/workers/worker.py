@@ -59,10 +59,16 @@ _ENGINE_S = 10.0
 _REFUSED_S = 30.0
 
 
-def run(sock: socket.socket, settings: Settings, number: int, protocols: tuple[int, ...]) -> None:
+def run(
+    sock: socket.socket,
+    settings: Settings,
+    number: int,
+    protocols: tuple[int, ...],
+    listening: socket.socket | None = None,
+) -> None:
     """The main function of a worker's process, which may be of a later version than its parent.
 
-    sock: the channel to its parent. protocols: those of its parent.
+    sock: the channel to its parent. protocols: those of its parent. listening: as of `_Worker`.
     """
     setproctitle(f"gateway worker {number}")
     # Signals of a terminal or of a supervisor are for the parent alone, which tells its workers to drain.
@@ -74,14 +80,25 @@ def run(sock: socket.socket, settings: Settings, number: int, protocols: tuple[i
     log_to(sys.stderr, style_for(sys.stderr, settings.log_level, settings.log_format), who=f"worker {number}")
     settle_interpreter()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_Worker(settings, protocols, number).serve(sock))
+        runner.run(_Worker(settings, protocols, number, listening).serve(sock))
 
 
 class _Worker:
-    """Also the `Workers` of its gateway."""
+    """Also the `Workers` of its gateway.
 
-    def __init__(self, settings: Settings, protocols: tuple[int, ...] = PROTOCOLS, number: int = 1) -> None:
+    listening: where its parent gets each socket at which it listens, before it is told `Serves`. None: an earlier
+    version, which wants none.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        protocols: tuple[int, ...] = PROTOCOLS,
+        number: int = 1,
+        listening: socket.socket | None = None,
+    ) -> None:
         self._settings = settings
+        self._listening = listening
         self._number = number
         self._protocols = protocols
         names = [lane.name for lane in settings.engines] or ([""] if settings.engine.is_shared else [])
@@ -101,6 +118,7 @@ class _Worker:
         )
         self._questions = Questions(self._channel.say, _METRICS_S)
         self._answering: set[asyncio.Task[None]] = set()
+        self._listening_again: asyncio.Task[None] | None = None
 
     async def serve(self, sock: socket.socket) -> None:
         self._opening = asyncio.create_task(self._open(sock))
@@ -114,6 +132,8 @@ class _Worker:
             task.cancel()
         if self._answering:
             await asyncio.wait(self._answering)
+        if self._listening is not None:
+            self._listening.close()
         self._channel.close()
         # Closing lasts until all is sent.
         await asyncio.sleep(0)
@@ -135,7 +155,7 @@ class _Worker:
                         await self._told.wait()
                         for engine in self.engines.values():
                             await engine.until_reached()
-                listening = listen(settings.host, settings.port, shared=True)
+                listening = self._listen()
             except BaseException:  # cancelled, too
                 await gateway.store.leave()
                 raise
@@ -144,6 +164,22 @@ class _Worker:
             return None
         self._server = DrainingServer(served, gateway.drain, shared=True, on_started=self._serves)
         return listening
+
+    def _listen(self) -> socket.socket:
+        """Where it listens from now on. Raises `StartupError`."""
+        sock = listen(self._settings.host, self._settings.port, shared=True)
+        if self._listening is not None:
+            socket.send_fds(self._listening, [b"\0"], [sock.fileno()])
+        return sock
+
+    async def _listen_again(self, server: DrainingServer) -> None:
+        """The parent has shut down the listening socket, as this worker did not answer for some seconds."""
+        try:
+            await server.listen_at(self._listen())
+        except (StartupError, OSError) as error:
+            _log.error("no connections come to this worker now (%s)", error)
+        else:
+            self._channel.say(Serves())
 
     async def _refuse(self, sentence: str) -> None:
         """Say why it cannot serve, and wait to be cancelled: it is told to drain, or has lost its parent.
@@ -191,6 +227,7 @@ class _Worker:
                     self._channel.say(Report(gateway.scheduler.running, gateway.scheduler.waiting))
                 else:
                     self._channel.say(Report(0, 0))
+                self._see_that_it_listens()
             case Drain():
                 self._drain()
             case LogFrom():
@@ -201,6 +238,15 @@ class _Worker:
                 task.add_done_callback(self._answering.discard)
             case Metrics():
                 self._questions.answered(message)
+
+    def _see_that_it_listens(self) -> None:
+        server, again = self._server, self._listening_again
+        if server is None or not server.started or self._drains or (again is not None and not again.done()):
+            return
+        if not server.listens:
+            self._listening_again = task = asyncio.create_task(self._listen_again(server))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
 
     def _heard_in_another_way(self, message: Any) -> None:
         """The parent speaks to workers of another version, which is not to keep this one from saying so."""

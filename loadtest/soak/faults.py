@@ -146,7 +146,7 @@ WHAT = {
     # On the same port.
     FaultKind.RESTART: "SIGTERM of the gateway, and a new one",
     FaultKind.WORKER_KILL: "SIGKILL of one of the gateway's workers",
-    # For so long that others take over its work.
+    # For so long that others take over its work, and at times that the gateway kills it.
     FaultKind.WORKER_STOP: "SIGSTOP of one of the gateway's workers, then SIGCONT",
     FaultKind.RELOAD: "SIGHUP of the gateway, which replaces its workers one after another",
     FaultKind.STORE_KILL: "SIGKILL of the store; repaired once a final is accepted",
@@ -199,12 +199,13 @@ _SHORT_S = 520.0
 # Faults of workers and their store, besides: seconds between two, and where in that time.
 _OFTEN = {
     FaultKind.WORKER_KILL: (60.0, 0.5),
-    FaultKind.WORKER_STOP: (300.0, 0.25),
+    FaultKind.WORKER_STOP: (150.0, 0.25),
     FaultKind.RELOAD: (300.0, 0.4),
     FaultKind.STORE_KILL: (300.0, 0.75),
 }
-# Longer than others wait before they take over (6 s), shorter than the gateway does before it kills one (30 s).
-_WORKER_STOPPED_S = 27.0
+# In turn: it wakes after others took over its work (6 s); the gateway kills it (after 30 s); it wakes soon after
+# its listening socket was shut (4 s).
+_WORKER_STOPPED_S = (27.0, 40.0, 5.0)
 
 # The part of a run in which there are such faults: everybody is there, and what is broken last is seen recover.
 _AMID = (0.05, 0.93)
@@ -282,7 +283,8 @@ class _Schedule:
             case FaultKind.WORKER_KILL:
                 target = time % self.workers + 1
             case FaultKind.WORKER_STOP:
-                target, pause_s = (time + 1) % self.workers + 1, _WORKER_STOPPED_S
+                target = (time + 1) % self.workers + 1
+                pause_s = _WORKER_STOPPED_S[(time - 1) % len(_WORKER_STOPPED_S)]
         return Fault(kind, round(at_s, 1), target, round(pause_s, 1))
 
     def light(self, every_s: float) -> list[Fault]:

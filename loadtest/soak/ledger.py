@@ -12,7 +12,8 @@ A session of a client is checked from its `session.started` (position J) to its 
 - Segments: each is an utterance. Of what was accepted, as many are owed as the highest that is in the log by the
   offset of the acceptance; a settled segment of what was not accepted is owed by the gap rule alone.
 - Acceptance rule: a session that was there when all was quiet is owed the caption of every utterance accepted
-  behind J that is its own or in a language it reads, and one outcome in every other language it reads.
+  behind J that is its own or in a language it reads, and one outcome in every other language it reads. Of what was
+  said before anybody read that language, only if another client has it: catching up is best effort.
 - Snapshot rule: of a new session, J lies before the newest utterances, so that the other rules cover them.
 - Transcripts: every accepted utterance is in one once, with every outcome that a reader had got before.
 Owed and not received is lost.
@@ -103,6 +104,9 @@ class _Session:
         self.flushed_at = 0.0
         # Whether the client was there when all was quiet.
         self.last = False
+        # When it was heard of last, and when the client had gone for good.
+        self.heard_at = joined.at
+        self.left_at = math.inf
 
     def wants(self, message: Publication) -> bool:
         """Captions go to readers of their language and to their speaker, outcomes to readers of theirs."""
@@ -147,6 +151,10 @@ class Ledger:
         self._log: defaultdict[_Log, dict[int, tuple[float, Publication]]] = defaultdict(dict)
         self._accepted: dict[_Utterance, _Acceptance] = {}
         self._acknowledged: defaultdict[_Utterance, set[int]] = defaultdict(set)
+        # Everything that any client received.
+        self._received: set[_Item] = set()
+        # Sessions that read a language in a log.
+        self._readers: defaultdict[tuple[_Log, str], list[_Session]] = defaultdict(list)
         # Accepted utterance → how many segments it has; those that are not here have one.
         self._segments: dict[_Utterance, int] = {}
         # Offset of the caption, by (epoch, meeting, participant, utterance).
@@ -208,6 +216,10 @@ class Ledger:
                 self._problem("gave_up", f"{record.client}: {reason}")
         if isinstance(record, (Joined, Heard, Flushed)):
             client.heard_at = record.at
+        if isinstance(record, (Joined, Heard, Flushed, Left)) and client.sessions:
+            session = client.sessions[-1]
+            session.heard_at = record.at
+            session.left_at = record.at if isinstance(record, Left) else math.inf
 
     def transcript(self, meeting: str, entries: Iterable[Entry], asked_at: float) -> None:
         """What a transcript of the meeting held that was asked for at that time."""
@@ -248,7 +260,9 @@ class Ledger:
                     f"{joined.client} at {joined.at:.1f} s, which was silent for {silent_s:.1f} s; "
                     f"had {before.epoch} up to {client.previous}, got {started.epoch} from {started.offset}",
                 )
-        client.sessions.append(_Session(joined))
+        client.sessions.append(session := _Session(joined))
+        for lang in joined.reads:
+            self._readers[session.log, lang].append(session)
         client.previous = 0
         client.moved_at = joined.at
 
@@ -276,6 +290,7 @@ class Ledger:
         if item in client.has:
             self._problem("duplicates", f"{name} got {_words(item)} again at offset {offset}")
         client.has.add(item)
+        self._received.add(item)
         if offset <= client.previous:
             self._problem("out_of_order", f"{name} got offset {offset} of {meeting} behind {client.previous}")
         client.previous = offset
@@ -413,7 +428,21 @@ class Ledger:
                 continue
             if acceptance.lang in reads or utterance[1] == session.started.participant:
                 yield (*utterance, acceptance.lang, True)
-            yield from ((*utterance, lang, False) for lang in reads if lang != acceptance.lang)
+            for lang in (lang for lang in reads if lang != acceptance.lang):
+                item = (*utterance, lang, False)
+                if item in self._received or self._was_read(session, acceptance, lang):
+                    yield item
+
+    def _was_read(self, session: _Session, acceptance: _Acceptance, lang: str) -> bool:
+        """Whether a session read the language for sure when this was accepted, so that it was promised in it."""
+        if session.began_at <= acceptance.said_at:
+            return True
+        # A session that could be resumed reads, too.
+        return any(
+            each.began_at <= acceptance.said_at
+            and acceptance.at <= min(each.left_at, each.heard_at + self._rules.keep_s)
+            for each in self._readers[session.log, lang]
+        )
 
     def _hidden(self, session: _Session, accepted: list[tuple[_Acceptance, _Utterance]]) -> Iterator[_Utterance]:
         """The newest utterances before it that lie before J, and so were not shown to it."""

@@ -278,6 +278,23 @@ def test_a_newcomer_is_not_owed_old_translations() -> None:
     assert not verdict.broken(), verdict.problems
 
 
+def test_catching_up_is_owed_to_nobody() -> None:
+    """What was said before anybody read a language is translated into it if there is room."""
+    meeting = [joined("ana"), *said(1, "1", 1), joined("dora", 5, 0, reads=("fr",)), caption("dora", 5.1, "1", 1)]
+    stay = [*stayed("ana", 30), *stayed("dora", 30)]
+    assert not judge(meeting, stay).broken()
+    # It was, and another reader has it.
+    ed: list[Record] = [joined("ed", 6, 0, reads=("fr",)), final("ed", 7, "1", "fr", 2)]
+    assert judge(meeting, ed, stay).problems == [
+        "lost: dora never got the translation (fr) of 1 by ana in standup"
+    ]
+    # It was promised to one who was there, or who could have come back, and who had not ended the session.
+    there, away, gone = Flushed(2, "ed", 2, False), Flushed(0.5, "ed", 0.4, False), Left(0.5, "ed", True)
+    for record, lost in ((there, 1), (away, 1), (gone, 0)):
+        verdict = judge(joined("ed", reads=("fr",)), record, meeting, stay)
+        assert verdict.lost == lost, (record, verdict.problems)
+
+
 def test_a_resumed_session_goes_on() -> None:
     resumed: list[Record | Sequence[Record]] = [
         everybody(),

@@ -286,8 +286,31 @@ async def test_work_of_a_leaving_gateway_is_taken_immediately(two: Two) -> None:
     async with read(two.ben, "ja"):
         await two.ana.accept("standup", HELLO)
         await two.ana.close()
-        assert await two.ben.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=2),)
+        assert await two.ben.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=1),)
         assert await two.ben.take_over() == ()
+
+
+async def test_leaving_gateways_are_no_tries(two: Two) -> None:
+    async with read(two.ben, "ja"):
+        await two.ana.accept("standup", HELLO)
+        await two.ana.close()
+        for _ in range(4):
+            gateway = await two.store.gateway()
+            assert await gateway.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=1),)
+            assert await gateway.claim("standup", {1: ["ja"]}) == {1: ("ja",)}
+            await gateway.close()
+
+
+async def test_what_only_waited_at_a_lost_gateway_is_no_try(two: Two) -> None:
+    async with read(two.ben, "ja"):
+        await two.ana.accept("standup", HELLO)
+        await two.store.lose(two.ana)
+        for begins, tries in ((False, 2), (False, 2), (True, 2), (True, 3), (False, 4)):
+            gateway = await two.store.gateway()
+            assert await gateway.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=tries),)
+            if begins:
+                assert await gateway.claim("standup", {1: ["ja"]}) == {1: ("ja",)}
+            await two.store.lose(gateway)
 
 
 async def test_what_was_trimmed_is_taken_over_with_its_text(open_store: OpenStore) -> None:
@@ -297,7 +320,7 @@ async def test_what_was_trimmed_is_taken_over_with_its_text(open_store: OpenStor
             accepted = await two.ana.accept("standup", utterance(f"more {n}"))
             await two.ana.conclude("standup", translated("もっと", said=accepted.offset, utterance=f"more {n}"))
         await two.ana.close()
-        assert await two.ben.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=2),)
+        assert await two.ben.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=1),)
 
 
 async def test_a_reader_whose_gateway_is_gone_reads_no_more(two: Two) -> None:

@@ -53,6 +53,7 @@ class Log(MemoryEventLog):
         self.open.set()
         # What has been done and does not answer: `accept`, `conclude`, `claim`.
         self.silent: set[str] = set()
+        self.answers_claims = True
         self.refuses: Callable[[LoggedEvent], bool] = lambda _: False
         self.refused: list[LoggedEvent] = []
 
@@ -65,6 +66,8 @@ class Log(MemoryEventLog):
         return await self._answer("conclude", await super().conclude(meeting, outcome))
 
     async def claim(self, meeting: str, wanted: Mapping[int, Collection[str]]) -> dict[int, tuple[str, ...]]:
+        if not self.answers_claims:
+            raise LogUnavailable("The test says so.")
         return await self._answer("claim", await super().claim(meeting, wanted))
 
     async def _answer(self, what: str, answer: T) -> T:
@@ -162,11 +165,11 @@ class Stage:
         spoken = said(text, rev, utterance, "ana", final=True)
         await self.finals.accept(self.room, replace(spoken, traceparent=traceparent))
 
-    async def left(self, text: str, *languages: str, tries: int = 1) -> Unfinished:
+    async def left(self, text: str, *languages: str, utterance: str = "u", tries: int = 1) -> Unfinished:
         """Another gateway accepts this, is gone, and this one takes over what it left."""
         another = MemoryEventLog(self.log.store)
         async with self.room.reading(languages):
-            accepted = await another.accept("m", said(text, 1, "u", "ana", final=True))
+            accepted = await another.accept("m", said(text, 1, utterance, "ana", final=True))
         await another.close()
         [work] = await self.log.take_over()
         assert (work.said, work.languages) == (accepted.offset, languages)

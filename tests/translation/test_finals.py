@@ -31,6 +31,7 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
     UtteranceCancel,
 )
+from gateway.stores.memory_log import MemoryEventLog
 from gateway.translation.scheduling.ticket import CATCHING_UP
 from tests.gateways import running
 from tests.meetings import finals, joined, logged, say
@@ -405,6 +406,26 @@ async def test_text_that_kills_gateways_is_given_up() -> None:
         await r.finals.take_over(r.room, await r.left("One.", "de", tries=4))
         assert r.engine.requests == []
         assert await outcomes(r) == [("u", "de", "engine_failed")]
+
+
+async def test_taken_over_text_counts_once_it_runs() -> None:
+    """What waits here is no try if this gateway dies."""
+    async with stage(max_running=1) as r:
+        await r.finals.take_over(r.room, await r.left("One.", "fr"))
+        await r.finals.take_over(r.room, await r.left("Two.", "fr", utterance="other"))
+        await until(r.engine.pending)
+        r.log.store.leases.clear()
+        taken = await MemoryEventLog(r.log.store).take_over()
+        assert {work.utterance.id: work.tries for work in taken} == {"u": 2, "other": 1}
+
+
+async def test_taken_over_text_runs_without_the_store() -> None:
+    async with stage() as r:
+        await r.finals.take_over(r.room, await r.left("One.", "fr"))
+        r.log.answers_claims = False
+        await until(r.engine.pending)
+        await r.finish(fr="Un.")
+        assert await outcomes(r) == [("u", "fr", "Un.")]
 
 
 # ---------------------------------------------------------------- giving up

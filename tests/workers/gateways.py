@@ -118,14 +118,14 @@ class Running:
         while await self.metric(f'gateway_engine_running{{engine="{engine}"}}') < count:
             await asyncio.sleep(0.05)
 
-    async def session(self, number: int) -> Session:
-        """A session at this worker, reading Japanese and speaking English."""
+    async def session(self, number: int, **more: Any) -> Session:
+        """A session at this worker, reading Japanese and speaking English. more: fields of `session.start`."""
         others = []
         while True:
             before = await self.metric(f'gateway_sessions_started_total{{worker="{number}"}}')
             session = Session(await connect(f"ws://127.0.0.1:{self.port}/v1/stream", compression=None))
             self._sessions.append(session)
-            await session.start()
+            await session.start(**more)
             if await self.metric(f'gateway_sessions_started_total{{worker="{number}"}}') > before:
                 break
             others.append(session)
@@ -147,8 +147,8 @@ class Session:
         self.connection = connection
         self.received: list[dict[str, Any]] = []
 
-    async def start(self) -> None:
-        await self.send(type="session.start", reads=["ja"], speaks="en")
+    async def start(self, **more: Any) -> None:
+        await self.send(type="session.start", reads=["ja"], speaks="en", **more)
         await self.until("session.started")
 
     async def send(self, **message: Any) -> None:
@@ -166,6 +166,11 @@ class Session:
         """What was said last, and is not translated yet."""
         await self.send(type="utterance.cancel", id=id)
         await self.until("translation.failed", utterance=id)
+
+    def ended(self) -> dict[str, str]:
+        """Utterance → how its translation ended, of those that have."""
+        ends = ("translation.final", "translation.failed")
+        return {each["utterance"]: each["type"] for each in self.received if each["type"] in ends}
 
     async def finished(self, id: str) -> dict[str, Any]:
         """What was said is translated, or was already."""

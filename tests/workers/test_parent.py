@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -23,6 +24,7 @@ from gateway.engines.supervisor import Supervisor
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import TranslationFailed, TranslationFinal
 from gateway.workers import parent as parents
+from gateway.workers.administration import _Workers
 from gateway.workers.parent import Parent, Restarts
 from gateway.workers.process import WorkerProcess
 from tests.patience import until
@@ -211,6 +213,78 @@ async def test_a_worker_that_is_frozen_is_replaced(monkeypatch: pytest.MonkeyPat
                 os.kill(frozen, signal.SIGKILL)
         monkeypatch.undo()
         await gateway.all_serve()
+
+
+async def asked(port: int) -> bytes:
+    """What a gateway answers; nothing if it resets the connection."""
+    with contextlib.suppress(ConnectionError):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return await reader.read()
+        finally:
+            writer.close()
+    return b""
+
+
+async def test_silent_worker_gets_no_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (parents._SILENT_REPORTS + 1) * parents._REPORT_S < 5
+    monkeypatch.setattr(parents, "_FROZEN_REPORTS", 10_000)
+    async with workers(settings()) as gateway:
+        frozen = gateway.worker(1)
+        os.kill(frozen.pid, signal.SIGSTOP)
+        try:
+            # Some wait for the one, some are answered by the other.
+            waiting = [asyncio.create_task(asked(gateway.port)) for _ in range(32)]
+            await until(lambda: frozen.is_shut)
+            answers = await asyncio.gather(*waiting)
+            assert 0 < sum(answer == b"" for answer in answers) < len(answers)
+            assert gateway.parent.whole().absent == "Worker 1 does not serve now."
+            assert [each.status for each in _Workers(gateway.parent).workers()] == ["frozen", "serving"]
+            assert all([b" 200 " in await asked(gateway.port) for _ in range(32)])
+        finally:
+            os.kill(frozen.pid, signal.SIGCONT)
+        await gateway.all_serve()
+        assert gateway.worker(1) is frozen
+        await (await gateway.session(1)).is_accepted("u1")
+        # And again, with the socket that it has by now.
+        os.kill(frozen.pid, signal.SIGSTOP)
+        await until(lambda: frozen.is_shut)
+        assert all([b" 200 " in await asked(gateway.port) for _ in range(32)])
+        os.kill(frozen.pid, signal.SIGCONT)
+        await gateway.all_serve()
+
+
+async def test_silent_worker_without_others_keeps_its_connections() -> None:
+    async with workers(settings(), count=1) as gateway:
+        silent = gateway.worker(1)
+        os.kill(silent.pid, signal.SIGSTOP)
+        try:
+            waiting = asyncio.create_task(asked(gateway.port))
+            await until(lambda: silent.unanswered > parents._SILENT_REPORTS + 1)
+        finally:
+            os.kill(silent.pid, signal.SIGCONT)
+        assert b" 200 " in await waiting
+
+
+@pytest.mark.long
+async def test_reloads_beside_a_held_engine_fail_nothing() -> None:
+    """Each text has more owners, one after the other, than may die with it."""
+    given = settings(drain_s=0.1)
+    async with workers(given, count=1) as gateway:
+        session = await gateway.session(1)
+        ids = [f"u{number}" for number in range(5)]
+        with gateway.held():
+            for id in ids:
+                await session.is_accepted(id)
+            for _ in range(3):
+                gateway.parent.reload(lambda: given)
+                await rolled(gateway)
+        meeting = session.received[0]["meeting"]
+        reader = await gateway.session(1, meeting=meeting)
+        while len(ended := reader.ended()) < len(ids):
+            await reader.next()
+        assert ended == dict.fromkeys(ids, "translation.final")
 
 
 async def test_reload_loses_nothing_accepted() -> None:

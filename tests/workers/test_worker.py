@@ -44,7 +44,9 @@ class FarEnd:
         self.channel: Channel[Any, ToParent] = Channel(ToParent, self._hear, self._some.set)
         ours, theirs = socket.socketpair()
         self._ours = ours
-        self.serving = asyncio.create_task(_Worker(given, protocols).serve(theirs))
+        self._sockets, listening = socket.socketpair()
+        self.serving = asyncio.create_task(_Worker(given, protocols, listening=listening).serve(theirs))
+        self.serving.add_done_callback(lambda _: self._sockets.close())
 
     def _hear(self, message: ToParent) -> None:
         self.heard.append(message)
@@ -52,6 +54,12 @@ class FarEnd:
 
     async def open(self) -> None:
         await self.channel.open(self._ours)
+
+    async def serves(self) -> socket.socket:
+        """Once it serves: the socket at which it listens, which this process has, too."""
+        await self.next(Serves)
+        _, (descriptor,), _, _ = socket.recv_fds(self._sockets, 1, 1)
+        return socket.socket(fileno=descriptor)
 
     async def next(self, kind: type[ToParent]) -> ToParent:
         """The first message of a kind that was not taken yet."""
@@ -69,7 +77,7 @@ async def test_worker_serves_once_its_engine_is_ready() -> None:
             end = FarEnd(replace(settings(), port=port))
             await end.open()
             end.channel.say(EngineIs(EngineHealth(EngineState.READY), str(shared.path)))
-            await end.next(Serves)
+            listening = await end.serves()
             end.channel.say(Whole(3, 4, absent="Worker 2 does not serve now."))
             assert await end.next(Report) == Report(0, 0)
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -94,6 +102,33 @@ async def test_worker_serves_once_its_engine_is_ready() -> None:
             # Whoever comes now comes to another worker.
             with pytest.raises(ConnectionRefusedError):
                 await asyncio.open_connection("127.0.0.1", port)
+            listening.close()
+            end.channel.close()
+
+
+async def test_worker_whose_socket_was_shut_listens_again() -> None:
+    with reserve("127.0.0.1", 0) as sock:
+        port = sock.getsockname()[1]
+        async with shared_engine(SimulatedEngine(Script())) as shared:
+            end = FarEnd(replace(settings(), port=port))
+            await end.open()
+            end.channel.say(EngineIs(EngineHealth(EngineState.READY), str(shared.path)))
+            first = await end.serves()
+            first.shutdown(socket.SHUT_RDWR)
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", port)
+            end.channel.say(Whole(0, 0))
+            second = await end.serves()
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert b" 200 " in await reader.read()
+            writer.close()
+            end.channel.say(Whole(0, 0))
+            end.channel.say(Drain())
+            await end.serving
+            assert Serves() not in end.heard
+            for each in (first, second):
+                each.close()
             end.channel.close()
 
 

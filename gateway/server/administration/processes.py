@@ -33,7 +33,7 @@ class Worker(Struct, frozen=True, kw_only=True):
     # None: the only process.
     number: int | None
     pid: int
-    status: Literal["serving", "starting", "draining"]
+    status: Literal["serving", "starting", "frozen", "draining"]
     running: int
     waiting: int
 

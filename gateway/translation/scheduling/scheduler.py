@@ -16,7 +16,7 @@ import itertools
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NoReturn
 
 from msgspec.structs import replace
@@ -160,16 +160,19 @@ class Scheduler:
         """Why this pair of languages cannot be translated, while others can; None if it can, or will be soon."""
         return self._lanes.refusal(source, target)
 
-    async def collect(self, ticket: Ticket, on_text: OnText | None = None) -> Generated:
+    async def collect(
+        self, ticket: Ticket, on_text: OnText | None = None, on_turn: Callable[[], Awaitable[None]] | None = None
+    ) -> Generated:
         """Wait for the turn and generate to the end, again after each crash of the engine.
 
+        on_turn: awaited whenever its turn has come, before the engine gets it; must not raise.
         Raises `GatewayError` and nothing else, but for the cancellation of its task.
         """
         try:
             if ticket.given_up is not None:
                 raise ticket.given_up
             async with asyncio.timeout(None) as ticket.interrupt:
-                while not await self._generate(ticket, on_text):
+                while not await self._generate(ticket, on_text, on_turn):
                     self._put_back(ticket)
             return generated_text(ticket.text, ticket.last)
         except GatewayError as error:
@@ -234,9 +237,13 @@ class Scheduler:
 
     # ------------------------------------------------------------ one translation
 
-    async def _generate(self, ticket: Ticket, on_text: OnText | None) -> bool:
+    async def _generate(
+        self, ticket: Ticket, on_text: OnText | None, on_turn: Callable[[], Awaitable[None]] | None
+    ) -> bool:
         """Wait for the turn and generate. False: the lane died, and it is to run once more."""
         await ticket.turn.wait()
+        if on_turn is not None:
+            await on_turn()
         if self._lanes[ticket.lane].state is not EngineState.READY:
             return False  # the turn was older than the crash
         attempt = Attempt(ticket, on_text, self._quotas, self._clock)

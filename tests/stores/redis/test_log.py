@@ -155,8 +155,20 @@ async def test_unanswered_take_over_is_not_lost(
         network.loses_answers = False
         network.cut()
         monkeypatch.setattr(redis_log, "_SHORT_PATIENCE_S", 3_600.0)
-        assert await ana.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=2),)
+        assert await ana.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=1),)
         assert await ana.take_over() == ()
+
+
+async def test_promises_of_the_previous_format_are_read(
+    ana: RedisEventLog, ben: RedisEventLog, prefix: str
+) -> None:
+    async with reading(ben, "ja"):
+        await ana.accept("standup", HELLO)
+        shared_server().ask(f"HSET {prefix}{{standup}}:unfinished 1 ja:2:{ana.store.id}")
+        await ana.close()
+        assert await ben.take_over() == (Unfinished("standup", HELLO, 1, ("ja",), tries=2),)
+        assert await ben.claim("standup", {1: ["ja"]}) == {1: ("ja",)}
+        assert await ben.conclude("standup", translated("やあ")) is not None
 
 
 async def test_meeting_left_during_an_outage_is_left_later(
@@ -439,7 +451,8 @@ async def test_usage_is_counted_per_account_until_expiry(prefix: str) -> None:
             await asyncio.sleep(0.01)
             await log.sweep()
     left = shared_server().ask(f"KEYS {prefix}*").split()[2::2]
-    assert sorted(left) == [f"{prefix}gateways", f"{prefix}heard_of_one", f"{prefix}usage"]
+    own = f"{prefix}gateway:{log.store.id}:left"
+    assert sorted(left) == [own, f"{prefix}gateways", f"{prefix}heard_of_one", f"{prefix}usage"]
 
 
 async def test_a_meeting_keeps_its_newest_publication_however_large(prefix: str) -> None:

@@ -1,4 +1,4 @@
--- Promise utterances in more languages. own arguments: offset, languages "de,ja", offset, languages …
+-- Promise utterances in more languages, and begin on them. own arguments: offset, languages "de,ja", offset, languages …
 -- Returns offset, languages that the caller owns now, offset, languages …
 
 local m = find(meeting)
@@ -17,6 +17,8 @@ local function claim(said, offset, languages)
     end
     if promises[lang] and promises[lang].owner == gateway then
       owned[#owned + 1] = lang
+      changed = changed or promises[lang].waits
+      promises[lang].waits = false
     end
   end
   if changed then

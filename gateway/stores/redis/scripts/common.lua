@@ -9,7 +9,7 @@
 --   said        hash: key of an utterance → digest of language and text, 16 bytes; attempt, 8 bytes; offset; its
 --               outcomes, ",de:1,ja:0": translated or failed. The field "" is always there, so that the hash
 --               and the time when it expires stay
---   unfinished  hash: offset of a `Said` → "de:1:<gateway>,ja:2:<gateway>": tries and owner
+--   unfinished  hash: offset of a `Said` → "de:1:<gateway>,ja:2w:<gateway>": tries, w if it only waits there, and owner
 --   texts       hash: offset of a `Said` that was trimmed and is not finished → its key, source language, payload
 --   people, reads   of the session store: exists while a session is in the meeting; language → how many sessions read it
 --   session:<id>    of the session store, and of the store: f fence
@@ -21,6 +21,7 @@
 --   grace                      exists while every gateway counts as being there, after a time without any
 --   gateway:<id>               exists while the gateway is there
 --   gateway:<id>:unfinished    set: meetings in which it has owned something
+--   gateway:<id>:left          exists once it has left by itself, until what it left is taken over
 --   due                        sorted set: meeting → when to look whether it has expired, in ms
 --   gateway:<id>:taken         hash: its last attempt to take over, and the answer
 --   usage                      hash: publications; of:<account> → bytes
@@ -116,13 +117,13 @@ local function save(m)
   )
 end
 
--- Language → what is promised: its owner, and how many gateways have taken it on.
+-- Language → what is promised: its owner, whether it only waits there, and one more than gateways have died with it.
 local function promises_of(m, offset)
   local promises = {}
   local text = redis.call('HGET', m.unfinished, whole(offset))
   if text then
-    for lang, tries, owner in string.gmatch(text, '([^:,]+):(%d+):([^,]+)') do
-      promises[lang] = {owner = owner, tries = tonumber(tries)}
+    for lang, tries, waits, owner in string.gmatch(text, '([^:,]+):(%d+)(w?):([^,]+)') do
+      promises[lang] = {owner = owner, tries = tonumber(tries), waits = waits == 'w'}
     end
   end
   return promises
@@ -131,7 +132,8 @@ end
 local function save_promises(m, offset, promises)
   local parts = {}
   for _, lang in ipairs(sorted_keys(promises)) do
-    parts[#parts + 1] = lang .. ':' .. promises[lang].tries .. ':' .. promises[lang].owner
+    local promise = promises[lang]
+    parts[#parts + 1] = lang .. ':' .. promise.tries .. (promise.waits and 'w:' or ':') .. promise.owner
   end
   if #parts == 0 then
     redis.call('HDEL', m.unfinished, whole(offset))

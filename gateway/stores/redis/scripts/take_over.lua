@@ -7,12 +7,16 @@ local left, attempt = tonumber(ARGV[OWN]), ARGV[OWN + 1]
 local answer = prefix .. 'gateway:' .. gateway .. ':taken'
 local taken, answer_ms = {}, keep_ms
 
-local function take(m, offset, gone)
+-- died: it did not leave by itself.
+local function take(m, offset, gone, died)
   local promises, languages, tries = promises_of(m, offset), {}, 0
   for _, lang in ipairs(sorted_keys(promises)) do
     local promise = promises[lang]
     if promise.owner == gone then
-      promise.owner, promise.tries = gateway, promise.tries + 1
+      if died and not promise.waits then
+        promise.tries = promise.tries + 1
+      end
+      promise.owner, promise.waits = gateway, true
       languages[#languages + 1] = lang
       tries = math.max(tries, promise.tries)
     end
@@ -36,7 +40,8 @@ end
 local function take_over()
   for _, id in ipairs(redis.call('SMEMBERS', prefix .. 'gateways')) do
     if not is_there(id) then
-      local work = prefix .. 'gateway:' .. id .. ':unfinished'
+      local work, left_key = prefix .. 'gateway:' .. id .. ':unfinished', prefix .. 'gateway:' .. id .. ':left'
+      local died = redis.call('EXISTS', left_key) == 0
       for _, name in ipairs(redis.call('SMEMBERS', work)) do
         local m = find(name)
         local offsets = m and redis.call('HKEYS', m.unfinished) or {}
@@ -44,11 +49,12 @@ local function take_over()
           if left <= 0 then
             return
           end
-          take(m, offset, id)
+          take(m, offset, id, died)
         end
         redis.call('SREM', work, name)
       end
       redis.call('SREM', prefix .. 'gateways', id)
+      redis.call('DEL', left_key)
     end
   end
 end
