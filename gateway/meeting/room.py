@@ -426,9 +426,7 @@ class Rooms:
         """The meeting's room, open while the context lasts and it has members. record: as `EventLog.subscribe`."""
         room = self._rooms.get(meeting)
         if room is None:
-            room = self._new_room(
-                meeting, private=private, account=account, record=record, turns=self._turns
-            )
+            room = self._new_room(meeting, private=private, account=account, record=record, turns=self._turns)
             self._rooms[meeting] = room
         # It may have been opened for what was left unfinished.
         room.private = room.private or private

@@ -434,7 +434,7 @@ ATTACKS: dict[str, Callable[[int, float], Found]] = {
     "60 say much": meeting_of(60, 0.05, partials),
     "100 say much": meeting_of(100, 0.05, partials),
     "100 take back": meeting_of(100, 0.1, takes_back),
-    "100 change": meeting_of(100, 0.1, updates),
+    "100 change": meeting_of(100, 0.25, updates),
     "numbers": numbers,
     "old finals": old_finals,
     "foreign pages": asks(
