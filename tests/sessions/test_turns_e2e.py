@@ -27,7 +27,7 @@ from gateway.protocol.messages import (
 from gateway.sessions.machine import Accept, Reply, Show, Update, Withdraw
 from tests.sessions.desk import Desk, desk, joined
 from tests.sessions.talk import only
-from tests.translation.stage import idle, until
+from tests.translation.stage import idle
 
 LONG = "and they said it again and again " * 12
 
@@ -59,7 +59,16 @@ class Crowd:
         await self.sends(UtterancePartial(id, rev, text))
 
     def is_past_its_budget(self) -> None:
+        """What waits, waits until `turns_come`."""
         self.room.turns.charge(self.room.payer(self.session.member.participant), 1e9)
+        self._held = self.room.turns._next = asyncio.get_running_loop().call_later(3_600, lambda: None)
+
+    async def turns_come(self) -> None:
+        self._held.cancel()
+        self.room.turns._go_on()
+        while self.room.turns._next is not None:
+            await asyncio.sleep(0)
+        await idle()
 
     async def told(self, connection: Any) -> list[Any]:
         shown = [m for m in await connection.received() if not isinstance(m, ParticipantJoined | ParticipantLeft)]
@@ -95,7 +104,7 @@ async def test_the_newest_revision_is_shown_in_its_turn() -> None:
         await c.says("we", 1)
         await c.says("we will", 2)
         assert await c.bo_sees() == []
-        await idle()
+        await c.turns_come()
         assert await c.bo_sees() == await c.ana_sees() == [("we will", False)]
 
 
@@ -104,7 +113,7 @@ async def test_no_caption_comes_after_its_final() -> None:
         c.is_past_its_budget()
         await c.says("we will", 1)
         await c.sends(UtteranceFinal("u", 2, "We will."))
-        await idle()
+        await c.turns_come()
         assert await c.bo_sees() == [("We will.", True)]
         assert await c.ana_sees() == [UtteranceAccepted, ("We will.", True)]
 
@@ -115,7 +124,7 @@ async def test_what_was_not_shown_is_withdrawn_for_its_speaker_alone() -> None:
         await c.says("we", 1)
         await c.says("we will", 2)
         await c.sends(UtteranceCancel("u"))
-        await idle()
+        await c.turns_come()
         assert (await c.ana_sees(), await c.bo_sees()) == ([UtteranceCancelled], [])
 
 
@@ -127,7 +136,7 @@ async def test_what_was_shown_is_withdrawn_for_everybody() -> None:
         await c.sends(UtteranceCancel("u"))
         assert await c.bo_sees() == [("we", False)]
         await c.says("they", 1)
-        await idle()
+        await c.turns_come()
         assert await c.bo_sees() == [UtteranceCancelled, ("they", False)]
 
 
@@ -138,7 +147,7 @@ async def test_withdrawal_comes_before_a_final_of_the_same_id() -> None:
         c.is_past_its_budget()
         await c.sends(UtteranceCancel("u"))
         await c.sends(UtteranceFinal("u", 1, "They will."))
-        await idle()
+        await c.turns_come()
         assert await c.bo_sees() == [UtteranceCancelled, ("They will.", True)]
 
 
@@ -157,7 +166,7 @@ async def test_nothing_is_shown_of_a_speaker_who_has_left() -> None:
         c.is_past_its_budget()
         await c.says("we", 1)
         c.sessions.local.end(c.session)
-        await idle()
+        await c.turns_come()
         assert await c.bo_sees() == []
 
 
@@ -173,10 +182,12 @@ async def test_a_talk_is_settled_in_its_turn(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(c.room.log, "accept", slow)
         c.is_past_its_budget()
         await c.says(f"first {LONG}", 1)
+        coming = asyncio.create_task(c.turns_come())
         await tried.wait()
         for rev in (2, 3, 4):
             await c.says(f"first {LONG} and more {rev}", rev)
         goes_on.set()
+        await coming
         seen: list[Any] = []
         while not seen or seen[-1][1] or not seen[-1][0].endswith("more 4"):
             await idle()
@@ -197,7 +208,7 @@ async def test_what_is_not_accepted_holds_up_no_revision(monkeypatch: pytest.Mon
         monkeypatch.setattr(c.room.log, "accept", away)
         c.is_past_its_budget()
         await c.says(f"first {LONG}", 1)
-        await idle()
+        await c.turns_come()
         await c.says(f"first {LONG} then", 2)
         seen: list[Any] = []
         while not seen or not seen[-1][0].endswith("then"):
@@ -210,7 +221,7 @@ async def test_members_are_told_the_newest_of_what_others_read() -> None:
         c.is_past_its_budget()
         for reads in (["de"], ["fr"], ["ja"]):
             await c.sends(SessionUpdate(reads=reads))
-        await until(lambda: c._bo.outbox.bytes > 0)
+        await c.turns_come()
         [updated] = await c._bo.received()
         assert isinstance(updated, ParticipantUpdated)
         assert updated.reads == ["ja"]
