@@ -228,8 +228,8 @@ async def test_members_are_told_the_newest_of_what_others_read() -> None:
 
 
 async def test_a_final_is_charged_to_its_meeting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "FRAME_S", 1e9)
     async with crowd() as c:
+        monkeypatch.setattr(room, "FRAME_S", 1e9)
         payer = c.room.payer(c.session.member.participant)
         await c.sends(UtteranceFinal("u", 1, "We will."))
         assert not c.room.turns.admit(payer, 0.0)
