@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -101,7 +100,7 @@ def test_the_newest_of_each_key_is_done_once(steps: list[tuple[str, Payer, str]]
 def test_an_account_has_its_share_however_many_meetings(
     meetings: list[Payer], theirs_s: float, mine_s: float
 ) -> None:
-    waiting, served_s, me = Waiting(), Counter[str](), Payer("b", "m")
+    waiting, served_s, me = Waiting(), {"a": 0.0, "b": 0.0}, Payer("b", "m")
     for _ in range(200):
         for payer in (*meetings, me):
             waiting.put(payer, "x", lambda: None)
