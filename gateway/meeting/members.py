@@ -5,8 +5,9 @@ Knows: what members read and how. Must not know: what is said, who may join.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
 from gateway.domain.session_store import Present
@@ -156,34 +157,56 @@ class _ByLanguage:
         return tuple(lang for lang, members in self._members.items() if len(members) > (but in members))
 
 
-class Presence:
-    """The participants of one meeting. members: those here, who are told of the others."""
+def _at_once(_participant: str, _key: Hashable, job: Callable[[], None]) -> None:
+    job()
 
-    def __init__(self, members: Members) -> None:
+
+class Presence:
+    """The participants of one meeting. members: those here, who are told of the others.
+
+    take_turn: tells them, at once or later; see `Room.take_turn`.
+    """
+
+    def __init__(
+        self, members: Members, take_turn: Callable[[str, Hashable, Callable[[], None]], None] = _at_once
+    ) -> None:
         self._members = members
-        # Participant → how the others see them, in the order in which they came.
+        self._take_turn = take_turn
         self._present: dict[str, Present] = {}
+        # Participant → how the others see them, in the order in which they came.
+        self._told: dict[str, Present] = {}
 
     def put(self, participant: str, present: Present | None) -> None:
         """A participant is present like this now; None: they left."""
-        before = self._present.get(participant)
-        if present == before:
+        if present == self._present.get(participant):
             return
         if present is not None:
             self._present[participant] = present
-            kind = ParticipantJoined if before is None else ParticipantUpdated
-            self._tell_others(participant, kind(*_fields(participant, present)))
-        elif before is not None:
+        else:
             del self._present[participant]
-            self._tell_others(participant, ParticipantLeft(*_fields(participant, before)))
+        self._take_turn(participant, ("present", participant), partial(self._tell, participant))
 
     def clear(self) -> None:
         """Members are not told: all of them connect again, and learn then who is present."""
         self._present.clear()
+        self._told.clear()
 
     def participants(self, but: str) -> list[Participant]:
-        """Everybody else who is announced. but: a participant's id."""
-        return [Participant(*_fields(each, present)) for each, present in self._present.items() if each != but]
+        """Everybody else, as members were told of them. but: a participant's id."""
+        return [Participant(*_fields(each, present)) for each, present in self._told.items() if each != but]
+
+    def _tell(self, participant: str) -> None:
+        """Tell what has changed since members were told."""
+        before, present = self._told.get(participant), self._present.get(participant)
+        if present == before:
+            return
+        if present is not None:
+            self._told[participant] = present
+            kind = ParticipantJoined if before is None else ParticipantUpdated
+            self._tell_others(participant, kind(*_fields(participant, present)))
+        elif before is not None:
+            del self._told[participant]
+            self._tell_others(participant, ParticipantLeft(*_fields(participant, before)))
 
     def _tell_others(self, participant: str, message: ServerMessage) -> None:
         payload = Payload(message)

@@ -8,9 +8,10 @@ Knows: the live channel, which gateways are there. Must not know: how translatio
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -53,6 +54,12 @@ class Here(Protocol):
 
     def cancel(self, key: UtteranceKey) -> None:
         """Stop the translations that are made here of an utterance."""
+
+    def take_turn(self, participant: str, key: Hashable, job: Callable[[], None]) -> None:
+        """Tell all members of something, at once or when it is the meeting's turn; see `Turns.do`."""
+
+    def lose_turn(self, participant: str, key: Hashable) -> bool:
+        """Do not do what waits under this key."""
 
 
 class OtherGateways:
@@ -218,23 +225,33 @@ class OtherGateways:
                 # The session may have moved here meanwhile, and what is said goes on.
                 self._view.text.end_partial((participant, utterance_id), origin)
             case Ended(participant=participant, utterance=utterance_id):
+                here.lose_turn(participant, ("revised", utterance_id))
                 self._view.text.end_caption((participant, utterance_id))
             case Unwanted(participant=participant, utterance=utterance_id):
                 here.cancel((participant, utterance_id))
             case Revised(utterance=utterance):
                 self._doubtful.pop(utterance.key, None)
-                shown = self._view.text.caption_of(utterance.key)
-                is_newer = shown is None or utterance.rev >= shown.utterance.rev
-                if is_newer and self._history.get(utterance.key) is None:
-                    self._view.show_caption(utterance, origin)
-                    self._keep_few_captions(utterance.participant)
+                speaker = utterance.participant
+                here.take_turn(speaker, ("revised", utterance.id), partial(self._revise, origin, utterance))
             case Partial():
                 self._show_partial(origin, event)
             case GrowingFinal():
                 self._grow(here, origin, event)
             case Withdrawn(participant=participant, utterance=utterance_id):
-                if self._history.get((participant, utterance_id)) is None:
-                    self._view.withdraw((participant, utterance_id))
+                here.lose_turn(participant, ("revised", utterance_id))
+                withdraw = partial(self._withdraw, (participant, utterance_id))
+                here.take_turn(participant, ("withdrawn", utterance_id), withdraw)
+
+    def _revise(self, origin: str, utterance: Utterance) -> None:
+        shown = self._view.text.caption_of(utterance.key)
+        is_newer = shown is None or utterance.rev >= shown.utterance.rev
+        if is_newer and self._history.get(utterance.key) is None:
+            self._view.show_caption(utterance, origin)
+            self._keep_few_captions(utterance.participant)
+
+    def _withdraw(self, key: UtteranceKey) -> None:
+        if self._history.get(key) is None:
+            self._view.withdraw(key)
 
     def _being_said(self, origins: Collection[str]) -> set[UtteranceKey]:
         """What these gateways show of what is not final."""

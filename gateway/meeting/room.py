@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 from gateway.domain.errors import LogUnavailable
@@ -28,6 +28,7 @@ from gateway.meeting.live_view import LiveText, LiveTranslation, LiveView
 from gateway.meeting.members import Member, Members, Presence
 from gateway.meeting.other_gateways import OtherGateways
 from gateway.meeting.outbox import Payload
+from gateway.meeting.turns import FRAME_S, Payer, Turns
 from gateway.protocol.from_domain import publication_message
 from gateway.tracing import utterances
 
@@ -56,6 +57,8 @@ class Room:
         channel: LiveChannel | None = None,
         # Stops the translations that this gateway makes of an utterance.
         cancel: Callable[[Room, UtteranceKey], None] = lambda _room, _key: None,
+        # Those of all rooms; None: it has its own.
+        turns: Turns | None = None,
     ) -> None:
         # The meeting's id.
         self.id = meeting
@@ -72,7 +75,8 @@ class Room:
         # The offset of the newest publication.
         self.offset = 0
         self.members = Members()
-        self.presence = Presence(self.members)
+        self.turns = turns or Turns()
+        self.presence = Presence(self.members, self.take_turn)
         self._present = present
         # The `snapshot` newest utterances, which a latecomer is shown, and those that are not finished.
         self.history = History(snapshot)
@@ -252,6 +256,20 @@ class Room:
         speaker = self.members.get(participant)
         return speaker.account if speaker is not None else self._account
 
+    # ------------------------------------------------------------ what it costs
+
+    def payer(self, participant: str) -> Payer:
+        """For whom something is done that a participant has caused."""
+        return Payer(self.account_of(participant), self.id)
+
+    def take_turn(self, participant: str, key: Hashable, job: Callable[[], None]) -> None:
+        """Tell all members of something, at once or when it is the meeting's turn; see `Turns.do`."""
+        self.turns.do(self.payer(participant), FRAME_S * len(self.members), (participant, key), job)
+
+    def lose_turn(self, participant: str, key: Hashable) -> bool:
+        """Do not do what waits under this key. Returns whether something did."""
+        return self.turns.take_back(self.payer(participant), (participant, key))
+
     # ------------------------------------------------------------ what was said
 
     async def latecomers_position(self) -> int:
@@ -341,11 +359,15 @@ class Room:
         payload = Payload(publication_message(publication), delivery)
         event = publication.event
         if isinstance(event, Said):
+            participant = event.utterance.participant
             self.live.accepted(event.utterance, publication.offset, event.languages)
             readers = self.members.hearers(event.utterance)
         else:
-            self.live.end_final_elsewhere((event.participant, event.utterance), event.lang)
+            participant = event.participant
+            self.live.end_final_elsewhere((participant, event.utterance), event.lang)
             readers = self.members.readers(event.lang)
+        # It does not wait; what is not final waits for it.
+        self.turns.charge(self.payer(participant), FRAME_S * len(readers))
         for reader in readers:
             if reader.feed is not None:
                 reader.feed.publish(publication, payload)
@@ -381,10 +403,11 @@ class Room:
 
 
 class Rooms:
-    """new_room: makes a room that is not open yet, from the arguments of `enter`."""
+    """new_room: makes a room that is not open yet, from the arguments of `enter` and with `turns`."""
 
     def __init__(self, new_room: Callable[..., Room]) -> None:
         self._new_room = new_room
+        self._turns = Turns()
         # By the meeting's key.
         self._rooms: dict[str, Room] = {}
         # Rooms that are about to get a member → how many.
@@ -403,7 +426,7 @@ class Rooms:
         """The meeting's room, open while the context lasts and it has members. record: as `EventLog.subscribe`."""
         room = self._rooms.get(meeting)
         if room is None:
-            room = self._new_room(meeting, private=private, account=account, record=record)
+            room = self._new_room(meeting, private=private, account=account, record=record, turns=self._turns)
             self._rooms[meeting] = room
         # It may have been opened for what was left unfinished.
         room.private = room.private or private
@@ -420,6 +443,7 @@ class Rooms:
         return [room for room in self if room.has_lost_its_log]
 
     async def close(self) -> None:
+        self._turns.close()
         await asyncio.gather(*(room.close() for room in self))
 
     async def sweep(self, busy: Callable[[Room], bool]) -> None:
@@ -427,6 +451,7 @@ class Rooms:
 
         busy: whether something is still to be done in a room. Raises `LogUnavailable`.
         """
+        self._turns.sweep()
         empty = [room for room in self if not (room.members or busy(room) or room in self._entering)]
         for room in empty:
             del self._rooms[room.id]

@@ -308,8 +308,8 @@ class Connection:
                 return await self._refresh(effect)
             case Update():
                 return await self._update(effect)
-            case Show(utterance):
-                await sessions.hear(self._local_session(), utterance)
+            case Show():
+                await sessions.hear(self._local_session(), effect)
             case Accept():
                 await self._accept(effect)
             case Acknowledge():

@@ -50,6 +50,8 @@ class LocalSession:
     restored_s: float | None = None
     # Whether its client was told that this is soon.
     warned: bool = False
+    # Utterances of which nothing was shown yet: their first revision waits for its turn.
+    unseen: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.key = key_of(self.secret)

@@ -106,9 +106,14 @@ class Refresh(Struct, frozen=True):
 
 
 class Show(Struct, frozen=True):
-    """Show a partial utterance to the readers of its language, and translate it for the others."""
+    """Show a partial utterance to the readers of its language, and translate it for the others.
+
+    first: nothing of it was shown before. last: its final follows.
+    """
 
     utterance: Utterance
+    first: bool = False
+    last: bool = False
 
 
 class Accept(Struct, frozen=True):
@@ -456,8 +461,9 @@ class SessionState:
             raise StaleRevision("This utterance is final already; the partial was dropped.", field="rev")
         if known is not None and message.rev <= known.rev:
             raise StaleRevision(f"Revision {known.rev} was received before; this one was dropped.", field="rev")
+        first = not self._known.may_be_shown(message.id)
         self._known.revised(message.id, message.rev)
-        return [Show(self._utterance(message, lang))]
+        return [Show(self._utterance(message, lang), first)]
 
     def _on_final(self, message: UtteranceFinal) -> list[Effect]:
         known = self._known.get(message.id)
@@ -489,7 +495,7 @@ class SessionState:
         self._options.history.append(message.text[-self._limits.text_chars :])
         if known is not None and shown not in (None, utterance.lang):
             # Those who were shown it as another language learn that it is not.
-            return [Show(replace(utterance, final=False)), Accept(utterance, again)]
+            return [Show(replace(utterance, final=False), last=True), Accept(utterance, again)]
         return [Accept(utterance, again)]
 
     def _on_refresh(self, message: SessionRefresh) -> list[Effect]:

@@ -12,6 +12,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -31,13 +32,14 @@ from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting import traces
 from gateway.meeting.outbox import Outbox, Payload
 from gateway.meeting.room import Rooms
+from gateway.meeting.turns import CHAR_S, FRAME_S
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import ServerMessage
+from gateway.protocol.messages import ServerMessage, UtteranceCancelled
 from gateway.sessions.entrance import Client, Entrance, Entry, JoinLimits
 from gateway.sessions.lifetimes import Lifetimes
 from gateway.sessions.local_session import Finish, LocalSession, restored
 from gateway.sessions.local_sessions import LocalSessions
-from gateway.sessions.machine import Accept, Effect, Join, SessionState, Update, Withdraw
+from gateway.sessions.machine import Accept, Effect, Join, SessionState, Show, Update, Withdraw
 from gateway.translation.finals import Finals
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.speech import Speech
@@ -78,6 +80,8 @@ class Sessions:
         self._log = log
         self._session_store = session_store
         self.rooms = rooms
+        # Utterances that are being settled in their turn → the newest revision that came meanwhile.
+        self._settling: dict[tuple[LocalSession, str], Show | None] = {}
         # What this gateway has taken over and not begun.
         self._taken: list[Unfinished] = []
         self.local = LocalSessions(session_store, self.lifetimes, finals, speech, self._tasks, self._clock)
@@ -199,13 +203,59 @@ class Sessions:
         for session in local:
             self.local.end(session)
 
-    async def hear(self, session: LocalSession, utterance: Utterance) -> None:
-        """A new revision of what is being said. What was begun is carried through if the caller is cancelled."""
-        if self._speech.hear(session.room, utterance):
-            fence = Fence(session.key, session.fence)
-            await asyncio.shield(self._tasks.create_task(self._settle(session, utterance, fence)))
+    async def hear(self, session: LocalSession, show: Show) -> None:
+        """A new revision of what is being said. What was begun is carried through if the caller is cancelled.
 
-    async def _settle(self, session: LocalSession, utterance: Utterance, fence: Fence) -> None:
+        Where the meeting costs much, the newest is heard when it is the meeting's turn, and others never.
+        """
+        room, utterance = session.room, show.utterance
+        payer = room.payer(utterance.participant)
+        cost_s = FRAME_S * len(room.members) + CHAR_S * len(utterance.text)
+        if (session, utterance.id) in self._settling and not show.last:
+            self._settling[session, utterance.id] = show
+        elif room.turns.admit(payer, cost_s) or show.last:
+            if self._speech.hear(room, utterance):
+                await asyncio.shield(self._tasks.create_task(self._settle(session, utterance)))
+        else:
+            if show.first:
+                session.unseen.add(utterance.id)
+            self._wait(session, show)
+
+    def _wait(self, session: LocalSession, show: Show) -> None:
+        utterance = show.utterance
+        payer = session.room.payer(utterance.participant)
+        key = utterance.participant, ("heard", utterance.id)
+        session.room.turns.wait(payer, key, partial(self._hear_in_turn, session, show))
+
+    def _hear_in_turn(self, session: LocalSession, show: Show) -> asyncio.Task[None] | None:
+        utterance = show.utterance
+        session.unseen.discard(utterance.id)
+        is_here = self.local.get(session.key) is session and session.connected
+        if not is_here or not self._speech.hear(session.room, utterance):
+            return None
+        self._settling[session, utterance.id] = None
+        return self._tasks.create_task(self._settle_in_turn(session, utterance))
+
+    async def _settle_in_turn(self, session: LocalSession, utterance: Utterance) -> None:
+        try:
+            await self._settle(session, utterance)
+        finally:
+            newer = self._settling.pop((session, utterance.id))
+        if newer is not None:
+            self._wait(session, newer)
+
+    def _unheard(self, session: LocalSession, utterance_id: str) -> bool:
+        """Nothing that waits of an utterance is heard any more. Returns whether nothing of it was shown."""
+        participant = session.member.participant
+        session.room.lose_turn(participant, ("heard", utterance_id))
+        if (session, utterance_id) in self._settling:
+            self._settling[session, utterance_id] = None
+        unseen = utterance_id in session.unseen
+        session.unseen.discard(utterance_id)
+        return unseen
+
+    async def _settle(self, session: LocalSession, utterance: Utterance) -> None:
+        fence = Fence(session.key, session.fence)
         try:
             await self._speech.settle(session.room, utterance, fence)
         except Exception:  # a task that raised would end all the others
@@ -224,7 +274,14 @@ class Sessions:
 
     def withdraw(self, session: LocalSession, utterance_id: str, wait_s: float = 0.0) -> None:
         """A session gives up an utterance that is being said. wait_s: as in `Withdraw`."""
-        self._speech.withdraw(session.room, (session.member.participant, utterance_id), wait_s)
+        room, key = session.room, (session.member.participant, utterance_id)
+        if self._unheard(session, utterance_id):
+            if session.member.feed is not None:
+                session.member.feed.tell(Payload(UtteranceCancelled(*key)))
+        elif wait_s:
+            self._speech.withdraw(room, key, wait_s)
+        else:
+            room.take_turn(key[0], ("withdrawn", utterance_id), partial(self._speech.withdraw, room, key))
 
     def cancel(self, session: LocalSession, utterance_id: str) -> None:
         """A session wants no translation of an accepted utterance any more."""
@@ -236,6 +293,10 @@ class Sessions:
         Raises what `Finals.accept` raises; then nothing was accepted, and the session knows. The caller may
         be cancelled; what was begun is carried through.
         """
+        id = accept.utterance.id
+        self._unheard(session, id)
+        if session.room.lose_turn(session.member.participant, ("withdrawn", id)):
+            self._speech.withdraw(session.room, (session.member.participant, id))
         accepting = self._tasks.create_task(self._traced(session, accept))
         accepted = await asyncio.shield(accepting)
         if isinstance(accepted, GatewayError):

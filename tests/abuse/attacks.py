@@ -359,6 +359,64 @@ def gets(path: str) -> Callable[[int, float], Found]:
     return attack
 
 
+def meeting_of(size: int, pause_s: float, say: Callable[[int], list[bytes]]) -> Callable[[int, float], Found]:
+    """Sessions in one meeting that all read what all say, each within its limits.
+
+    say: what a session sends each `pause_s` for the nth time. Afterwards each says a final, which must arrive.
+    """
+
+    def attack(port: int, seconds: float) -> Found:
+        socks = [began(port, speaks="en", reads=["en"], meeting="crowd")[0] for _ in range(size)]
+        heard, accepted, sent = 0, 0, 0
+        tails = dict.fromkeys(socks, b"")
+
+        def listen(until_s: float) -> None:
+            nonlocal heard, accepted
+            while (left_s := until_s - time.monotonic()) > 0:
+                for sock in select.select(socks, [], [], left_s)[0]:
+                    found = sock.recv(1 << 20)
+                    if not found:
+                        raise ConnectionResetError
+                    heard += len(found)
+                    found = tails[sock] + found
+                    accepted += found.count(b'"utterance.accepted"')
+                    # Of a word that is cut in two, the first half; not so much that one is counted twice.
+                    tails[sock] = found[-19:]
+
+        for n, _ in enumerate(until(seconds)):
+            due_s, data = time.monotonic() + pause_s, b"".join(say(n))
+            for at, sock in enumerate(socks):
+                # Spread over the time, as people are.
+                listen(due_s - pause_s * (size - at) / size)
+                sock.sendall(data)
+            sent += size
+        for sock in socks:
+            sock.sendall(message(type="utterance.final", id="last", rev=1_000_000, text="That was all."))
+        for _ in until(60):
+            if accepted >= size:
+                break
+            listen(time.monotonic() + 0.1)
+        return {"sent": sent, "heard, MB": round(heard / 1e6), "finals accepted": accepted}
+
+    return attack
+
+
+# What changes comes first, so that nothing of it is settled.
+_LONG = "and they said it again and again " * 30
+
+
+def partials(n: int) -> list[bytes]:
+    return [message(type="utterance.partial", id=f"u{n // 200}", rev=n + 1, text=f"{n} {_LONG}"[:1_000])]
+
+
+def takes_back(n: int) -> list[bytes]:
+    return [*partials(200 * n), message(type="utterance.cancel", id=f"u{n}")]
+
+
+def updates(n: int) -> list[bytes]:
+    return [message(type="session.update", speaks=["en", "de"][n % 2], reads=["en", *["fr", "es"][: n % 3]])]
+
+
 ATTACKS: dict[str, Callable[[int, float], Found]] = {
     "pings": flood(frame(PING)),
     "pongs": flood(frame(PONG)),
@@ -373,6 +431,10 @@ ATTACKS: dict[str, Callable[[int, float], Found]] = {
     "utterances nobody reads": utterances,
     "joins": joins,
     "crowd": crowd,
+    "60 say much": meeting_of(60, 0.05, partials),
+    "100 say much": meeting_of(100, 0.05, partials),
+    "100 take back": meeting_of(100, 0.1, takes_back),
+    "100 change": meeting_of(100, 0.25, updates),
     "numbers": numbers,
     "old finals": old_finals,
     "foreign pages": asks(

@@ -118,6 +118,13 @@ class Scene:
         self.gateway = gateway
         self.honest = honest
         self._figures = figures
+        self._alone_ms: float | None = None
+
+    async def alone(self) -> None:
+        """How long the honest session waits without an attack, to compare with."""
+        self.honest.waits_ms = []
+        await asyncio.sleep(SECONDS / 2)
+        self._alone_ms = round(_p99(self.honest.waits_ms), 1)
 
     async def attacked(self, name: str, seconds: float = SECONDS) -> dict[str, Any]:
         """What the attack found. What it did to the honest session and to the memory becomes a figure."""
@@ -134,6 +141,7 @@ class Scene:
         found: dict[str, Any] = json.loads(said)
         self._figures[name] = {
             _P99: round(_p99(self.honest.waits_ms), 1),
+            **({} if self._alone_ms is None else {"alone, ms": self._alone_ms}),
             "longest, ms": round(max(self.honest.waits_ms), 1),
             "memory, MiB": round(grown / 2**20, 1),
             "found": ", ".join(f"{key} {value}" for key, value in found.items() if key != "answer"),

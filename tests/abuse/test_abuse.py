@@ -114,6 +114,15 @@ async def test_a_crowd_of_private_meetings_leaves_others_their_turns(scene: Any)
         assert "overloaded" not in codes
 
 
+@pytest.mark.parametrize("attack", ["60 say much", "100 say much", "100 take back", "100 change"])
+async def test_a_meeting_that_costs_much_waits_itself(scene: Any, attack: str) -> None:
+    async with scene() as it:
+        await it.alone()
+        found = await it.attacked(attack)
+        assert found["finals accepted"] == int(attack.split()[0])
+        await it.honest.unharmed()
+
+
 async def test_a_number_that_not_everybody_can_hold_reaches_nobody(scene: Any) -> None:
     async with scene(codec=MSGPACK) as it:
         for n in range(3):

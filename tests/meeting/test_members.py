@@ -217,3 +217,18 @@ def test_everybody_else_in_the_order_in_which_they_came() -> None:
         Participant("ana", "Ana", "en", ["de"]),
     ]
     assert [other.participant for other in presence.participants(but="bo")] == ["ana"]
+
+
+async def test_who_comes_and_leaves_before_anybody_is_told() -> None:
+    jobs = []
+    meeting = Told("cy")
+    presence = Presence(meeting.members, lambda _participant, _key, job: jobs.append(job))
+    presence.put("bo", BO)
+    presence.put("ana", ANA)
+    assert presence.participants(but="cy") == []
+    presence.put("bo", None)
+    presence.put("ana", Present("Anna", "en", ()))
+    for job in jobs:
+        job()
+    assert await meeting.told("cy") == [ParticipantJoined("ana", "Anna", "en", [])]
+    assert [each.participant for each in presence.participants(but="cy")] == ["ana"]

@@ -132,6 +132,20 @@ async def test_captions_and_their_end_are_seen_elsewhere() -> None:
         assert not list(t.there.room.live.captions)
 
 
+async def test_past_its_budget_a_meeting_sees_the_newest() -> None:
+    async with two() as t:
+        english = await t.there.reader("live", "en")
+        await idle()
+        t.there.room.turns.charge(t.there.room.payer("ana"), 1e9)
+        for rev, text in enumerate(["we", "we will"], 1):
+            t.here.hear(text, rev)
+            t.here.hear("so", rev, utterance="v")
+        t.here.partials.withdraw(t.here.room, ("ana", "v"))
+        await idle()
+        told = [getattr(message, "text", message.utterance) for message in english.look()]
+        assert told == ["we will", "v"], "the withdrawal of what may have been seen at its own gateway"
+
+
 async def test_captions_travel_without_translation_options() -> None:
     async with two() as t:
         t.here.partials.hear(t.here.room, utterance("hi", final=False))

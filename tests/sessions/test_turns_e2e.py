@@ -1,0 +1,235 @@
+"""What a meeting past its budget is shown late, and what it is told in any case; the meeting is Ana's and Bo's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.domain.errors import LogUnavailable
+from gateway.meeting import room
+from gateway.protocol.messages import (
+    Caption,
+    ParticipantJoined,
+    ParticipantLeft,
+    ParticipantUpdated,
+    SessionUpdate,
+    UtteranceAccepted,
+    UtteranceCancel,
+    UtteranceCancelled,
+    UtteranceFinal,
+    UtterancePartial,
+)
+from gateway.sessions.machine import Accept, Reply, Show, Update, Withdraw
+from tests.sessions.desk import Desk, desk, joined
+from tests.sessions.talk import only
+from tests.translation.stage import idle
+
+LONG = "and they said it again and again " * 12
+
+
+class Crowd:
+    """Ana speaks, and Bo reads."""
+
+    def __init__(self, d: Desk, ana: Any, bo: Any) -> None:
+        self.sessions = d.sessions
+        (self._entry, self._ana), (_, self._bo) = ana, bo
+        self.session = self._entry.session
+        self.room = self.session.room
+
+    async def sends(self, message: Any) -> None:
+        for effect in self._ana.send(message):
+            match effect:
+                case Show():
+                    await self.sessions.hear(self.session, effect)
+                case Accept():
+                    await self.sessions.accept(self.session, effect)
+                case Withdraw(id, wait_s):
+                    self.sessions.withdraw(self.session, id, wait_s)
+                case Update():
+                    await self.sessions.update(self.session, effect)
+                case Reply():
+                    pass
+
+    async def says(self, text: str, rev: int, id: str = "u") -> None:
+        await self.sends(UtterancePartial(id, rev, text))
+
+    def is_past_its_budget(self) -> None:
+        """What waits, waits until `turns_come`."""
+        self.room.turns.charge(self.room.payer(self.session.member.participant), 1e9)
+        self._held = self.room.turns._next = asyncio.get_running_loop().call_later(3_600, lambda: None)
+
+    async def turns_come(self) -> None:
+        self._held.cancel()
+        self.room.turns._go_on()
+        while self.room.turns._next is not None:
+            await asyncio.sleep(0)
+        await idle()
+
+    async def told(self, connection: Any) -> list[Any]:
+        shown = [m for m in await connection.received() if not isinstance(m, ParticipantJoined | ParticipantLeft)]
+        return [(m.text, m.final) if isinstance(m, Caption) else type(m) for m in shown]
+
+    async def ana_sees(self) -> list[Any]:
+        return await self.told(self._ana)
+
+    async def bo_sees(self) -> list[Any]:
+        return await self.told(self._bo)
+
+
+@contextlib.asynccontextmanager
+async def crowd() -> AsyncIterator[Crowd]:
+    async with desk() as d:
+        ana, bo = await joined(d, speaks="en", reads=["en"]), await joined(d, reads=["en"])
+        await idle()
+        made = Crowd(d, ana, bo)
+        await made.ana_sees(), await made.bo_sees()
+        yield made
+
+
+async def test_within_its_budget_each_revision_is_shown_at_once() -> None:
+    async with crowd() as c:
+        for rev, text in enumerate(["we", "we will", "we will do"], 1):
+            await c.says(text, rev)
+            assert await c.bo_sees() == [(text, False)]
+
+
+async def test_the_newest_revision_is_shown_in_its_turn() -> None:
+    async with crowd() as c:
+        c.is_past_its_budget()
+        await c.says("we", 1)
+        await c.says("we will", 2)
+        assert await c.bo_sees() == []
+        await c.turns_come()
+        assert await c.bo_sees() == await c.ana_sees() == [("we will", False)]
+
+
+async def test_no_caption_comes_after_its_final() -> None:
+    async with crowd() as c:
+        c.is_past_its_budget()
+        await c.says("we will", 1)
+        await c.sends(UtteranceFinal("u", 2, "We will."))
+        await c.turns_come()
+        assert await c.bo_sees() == [("We will.", True)]
+        assert await c.ana_sees() == [UtteranceAccepted, ("We will.", True)]
+
+
+async def test_what_was_not_shown_is_withdrawn_for_its_speaker_alone() -> None:
+    async with crowd() as c:
+        c.is_past_its_budget()
+        await c.says("we", 1)
+        await c.says("we will", 2)
+        await c.sends(UtteranceCancel("u"))
+        await c.turns_come()
+        assert (await c.ana_sees(), await c.bo_sees()) == ([UtteranceCancelled], [])
+
+
+async def test_what_was_shown_is_withdrawn_for_everybody() -> None:
+    async with crowd() as c:
+        await c.says("we", 1)
+        c.is_past_its_budget()
+        await c.says("we will", 2)
+        await c.sends(UtteranceCancel("u"))
+        assert await c.bo_sees() == [("we", False)]
+        await c.says("they", 1)
+        await c.turns_come()
+        assert await c.bo_sees() == [UtteranceCancelled, ("they", False)]
+
+
+async def test_withdrawal_comes_before_a_final_of_the_same_id() -> None:
+    async with crowd() as c:
+        await c.says("we", 1)
+        assert await c.bo_sees() == [("we", False)]
+        c.is_past_its_budget()
+        await c.sends(UtteranceCancel("u"))
+        await c.sends(UtteranceFinal("u", 1, "They will."))
+        await c.turns_come()
+        assert await c.bo_sees() == [UtteranceCancelled, ("They will.", True)]
+
+
+async def test_former_readers_learn_of_another_language_before_its_final() -> None:
+    async with crowd() as c:
+        await c.says("so", 1)
+        assert await c.bo_sees() == [("so", False)]
+        c.is_past_its_budget()
+        show = only(Show, c._ana.send(UtterancePartial("u", 2, "so", lang="de")))
+        await c.sessions.hear(c.session, replace(show, last=True))
+        assert await c.bo_sees() == [("so", False)]
+
+
+async def test_nothing_is_shown_of_a_speaker_who_has_left() -> None:
+    async with crowd() as c:
+        c.is_past_its_budget()
+        await c.says("we", 1)
+        c.sessions.local.end(c.session)
+        await c.turns_come()
+        assert await c.bo_sees() == []
+
+
+async def test_a_talk_is_settled_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with crowd() as c:
+        accept, goes_on, tried = c.room.log.accept, asyncio.Event(), asyncio.Event()
+
+        async def slow(*args: Any) -> Any:
+            tried.set()
+            await goes_on.wait()
+            return await accept(*args)
+
+        monkeypatch.setattr(c.room.log, "accept", slow)
+        c.is_past_its_budget()
+        await c.says(f"first {LONG}", 1)
+        coming = asyncio.create_task(c.turns_come())
+        await tried.wait()
+        for rev in (2, 3, 4):
+            await c.says(f"first {LONG} and more {rev}", rev)
+        goes_on.set()
+        await coming
+        seen: list[Any] = []
+        while not seen or seen[-1][1] or not seen[-1][0].endswith("more 4"):
+            await idle()
+            seen += await c.bo_sees()
+        assert [text for text, final in seen if final]
+        assert not [text for text, _ in seen if text.endswith(("more 2", "more 3"))]
+        await c.sends(UtteranceFinal("u", 5, f"first {LONG} and more."))
+        await idle()
+        assert (await c.bo_sees())[-1][1]
+
+
+async def test_what_is_not_accepted_holds_up_no_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with crowd() as c:
+
+        async def away(*_: Any) -> Any:
+            raise LogUnavailable("away", retry_after_ms=1)
+
+        monkeypatch.setattr(c.room.log, "accept", away)
+        c.is_past_its_budget()
+        await c.says(f"first {LONG}", 1)
+        await c.turns_come()
+        await c.says(f"first {LONG} then", 2)
+        seen: list[Any] = []
+        while not seen or not seen[-1][0].endswith("then"):
+            await idle()
+            seen += await c.bo_sees()
+
+
+async def test_members_are_told_the_newest_of_what_others_read() -> None:
+    async with crowd() as c:
+        c.is_past_its_budget()
+        for reads in (["de"], ["fr"], ["ja"]):
+            await c.sends(SessionUpdate(reads=reads))
+        await c.turns_come()
+        [updated] = await c._bo.received()
+        assert isinstance(updated, ParticipantUpdated)
+        assert updated.reads == ["ja"]
+
+
+async def test_a_final_is_charged_to_its_meeting(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with crowd() as c:
+        monkeypatch.setattr(room, "FRAME_S", 1e9)
+        payer = c.room.payer(c.session.member.participant)
+        await c.sends(UtteranceFinal("u", 1, "We will."))
+        assert not c.room.turns.admit(payer, 0.0)
