@@ -321,24 +321,23 @@ class Line:
         return ""
 
     def _turns_ahead(self, new: Newcomers) -> int:
-        """How many turns come before that of the last newcomer.
+        """How many turns come before that of the first newcomer.
 
         Accounts take turns, and so do the meetings of each. So a final waits for no more rounds of the others than
         its own meeting needs, but for each of them: while more comes than the engine carries, each that has had a
-        turn is there again. Whether it does is not known, so it counts as at most twice what waits.
+        turn is there again. Whether it does is not known, so it counts as at most twice what waits. Those that come
+        together do not count, languages of an utterance or texts of a call: they are no queue before themselves,
+        and would be as many however often they came again.
         """
-        account, meeting, priority, count = new
+        account, meeting, priority, _ = new
         queue = self.queue
-        # Texts without a meeting are a batch, of which all count. Those of an utterance do not: it is as welcome
-        # in many languages as in one.
-        own = 0 if meeting else count - 1
         if priority > FINAL:
-            return queue.ahead(priority) + own
-        turns = own + queue.ahead_of_meeting(priority, account, meeting)
+            return queue.ahead(priority)
+        turns = queue.ahead_of_meeting(priority, account, meeting)
         rounds = 1 + queue.utterances_ahead(priority, account, meeting)
         turns += rounds * queue.round_of_others(priority, account, meeting)
         turns += (turns + 1) * len(queue.accounts(priority) - {account})
-        return min(turns, own + 2 * queue.ahead(priority))
+        return min(turns, 2 * queue.ahead(priority))
 
     def _later_s(self, new: Newcomers, wait_s: float, now_s: float) -> float:
         """In how many seconds a final may come again that is refused now.

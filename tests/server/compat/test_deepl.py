@@ -73,6 +73,19 @@ async def test_one_text_and_several(gateway: Running) -> None:
     assert [result.text for result in several] == ["[de] one", "", "[de] two"]
 
 
+async def test_fifty_texts_pass_a_slow_engine() -> None:
+    script = Script(first_token_s=0.01, token_s=0.001, max_running=1)
+    texts = [f"text {n}" for n in range(50)]
+    async with running(Settings(max_queue_s=0.1), script=script) as gateway:
+        # After the first call it is known how slow the engine is.
+        for _ in range(2):
+            said = await asked(
+                gateway, lambda client: client.translate_text(texts, source_lang="EN", target_lang="JA")
+            )
+            assert isinstance(said, list)
+            assert [result.text for result in said] == [f"[ja] {text}" for text in texts]
+
+
 async def test_the_source_language_is_detected(gateway: Running) -> None:
     texts = ["Können wir am Freitag anfangen?", "金曜日なら大丈夫です。", "We start on Friday."]
     found = await asked(gateway, lambda client: client.translate_text(texts, target_lang="EN-US"))
