@@ -50,7 +50,7 @@ from gateway.server.http.readiness import Whole
 from gateway.server.http.usage import TenantUsage
 from gateway.server.translate.call import Translator
 from gateway.server.translate.detection import Detector
-from gateway.server.websocket import Stream
+from gateway.server.websocket import Stream, nowhere
 from gateway.sessions.sessions import Sessions
 from gateway.store import Store
 from gateway.stores import handover_file
@@ -245,6 +245,7 @@ class Gateway:
                 *deepl.routes(compatible, self.usage, lambda: self.store.glossaries),
                 *libretranslate.routes(compatible),
                 *page.routes(demo_controls=settings.demo_controls),
+                WebSocketRoute("/{nowhere:path}", nowhere),
             ],
             middleware=[
                 *([Middleware(Traced)] if spans.is_on() else []),

@@ -76,7 +76,9 @@ class Keys:
         await self.reload()
         key = self._file.admin_key(presented) if len(presented) <= TOKEN_BYTES else None
         if key is None:
-            raise Unauthenticated("The administration needs an operator's key, from `gateway key admin`.")
+            raise Unauthenticated(
+                "The administration needs an operator's key, from `gateway key admin`.", why="unknown_key"
+            )
         return key.id
 
     @property
@@ -89,7 +91,7 @@ class Keys:
     def _api_key(self, presented: str) -> Grant:
         key = self._file.api_key(presented) if len(presented) <= TOKEN_BYTES else None
         if key is None:
-            raise Unauthenticated
+            raise Unauthenticated(why="unknown_key")
         return Grant(
             tenant=key.tenant,
             subject=f"{_API_KEY_SUBJECT}{key.id}",

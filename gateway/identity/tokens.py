@@ -3,8 +3,9 @@
 Knows: every rule of a token, and how a key is used. Must not know: where keys come from, who asks, what was
 revoked.
 
-Everything that is wrong with a token is one and the same `Unauthenticated`. The algorithm belongs to the key, not
-to the token; addresses of keys in a token (`jku`, `x5u`) and keys in it (`jwk`, `x5c`) are refused.
+Everything that is wrong with a token is one and the same `Unauthenticated` to its bearer; its `why` is for the log.
+The algorithm belongs to the key, not to the token; addresses of keys in a token (`jku`, `x5u`) and keys in it (`jwk`,
+`x5c`) are refused.
 """
 
 from __future__ import annotations
@@ -143,6 +144,19 @@ def sign(claims: Claims, key: Key) -> str:
     return token
 
 
+# What PyJWT and msgspec raise → the code of the reason; the first that fits.
+_WHY: tuple[tuple[type[Exception], str], ...] = (
+    (jwt.InvalidSignatureError, "bad_signature"),
+    (jwt.ExpiredSignatureError, "expired"),
+    (jwt.ImmatureSignatureError, "not_yet_valid"),
+    (jwt.InvalidAudienceError, "wrong_audience"),
+    (jwt.InvalidIssuerError, "wrong_issuer"),
+    (jwt.DecodeError, "malformed"),
+    (jwt.InvalidTokenError, "bad_claims"),
+    (msgspec.MsgspecError, "bad_claims"),
+)
+
+
 def verify(token: str, find: Callable[[str], Key | None], *, audience: str, most_s: float = TOKEN_MAX_S) -> Claims:
     """What a valid token says. find: the key with a `kid`. most_s: the longest life it may have, in seconds.
 
@@ -151,8 +165,9 @@ def verify(token: str, find: Callable[[str], Key | None], *, audience: str, most
     try:
         return _verified(token, find, audience, most_s)
     # `RecursionError` for what is nested without end, `OverflowError` for numbers without end.
-    except (jwt.PyJWTError, msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError):
-        raise Unauthenticated from None
+    except (jwt.PyJWTError, msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError) as error:
+        why = next((why for kind, why in _WHY if isinstance(error, kind)), "malformed")
+        raise Unauthenticated(why=why) from None
 
 
 def _verified(token: str, find: Callable[[str], Key | None], audience: str, most_s: float) -> Claims:
@@ -163,10 +178,12 @@ def _verified(token: str, find: Callable[[str], Key | None], audience: str, most
     kid = header.get("kid")
     if not isinstance(kid, str) or not 0 < len(kid) <= 128 or header.keys() & _REFUSED_HEADERS:
         raise ValueError
-    if str(header.get("typ", "JWT")).lower() not in _TYPES or (key := find(kid)) is None:
+    if str(header.get("typ", "JWT")).lower() not in _TYPES:
         raise ValueError
+    if (key := find(kid)) is None:
+        raise Unauthenticated(why="unknown_key")
     if header.get("alg") != key.algorithm:
-        raise ValueError
+        raise Unauthenticated(why="wrong_algorithm")
     jwt.decode(
         token,
         key.material,
@@ -178,7 +195,7 @@ def _verified(token: str, find: Callable[[str], Key | None], audience: str, most
     )
     claims = _decoded(payload)
     if not 0 < claims.exp - claims.iat <= most_s or key.tenant not in (None, claims.gw.tenant):
-        raise ValueError
+        raise Unauthenticated(why="bad_claims")
     return claims
 
 

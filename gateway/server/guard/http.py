@@ -51,7 +51,7 @@ class _Flow(FlowControl):
 class GuardedHttp(HttpToolsProtocol):
     """request_s: seconds to send a request's head, counted from the first byte or the connection, and its body.
 
-    begun_s: when the connection began, by the event loop's clock, if that was before this: with a handshake of TLS.
+    begun_s: when the connection began, by the event loop's clock, if a handshake of TLS came before this.
     """
 
     def __init__(

@@ -325,9 +325,10 @@ class Line:
 
         Accounts take turns, and so do the meetings of each. So a final waits for no more rounds of the others than
         its own meeting needs, but for each of them: while more comes than the engine carries, each that has had a
-        turn is there again. Whether it does is not known, so it counts as at most twice what waits. Those that come
-        together do not count, languages of an utterance or texts of a call: they are no queue before themselves,
-        and would be as many however often they came again.
+        turn is there again. Whether it does is not known, so it counts as at most twice what waits.
+
+        Those that come together do not count, languages of an utterance or texts of a call: they are no queue
+        before themselves, and would be as many however often they came again.
         """
         account, meeting, priority, _ = new
         queue = self.queue
