@@ -3,9 +3,9 @@
 Knows: every rule of a token, and how a key is used. Must not know: where keys come from, who asks, what was
 revoked.
 
-Everything that is wrong with a token is one and the same `Unauthenticated` to its bearer; its `why` is for the log.
-The algorithm belongs to the key, not to the token; addresses of keys in a token (`jku`, `x5u`) and keys in it (`jwk`,
-`x5c`) are refused.
+To its bearer, everything that is wrong with a token is one and the same `Unauthenticated`; its `why` is for the log.
+The algorithm belongs to the key, not to the token; addresses of keys in a token (`jku`, `x5u`) and keys in it
+(`jwk`, `x5c`) are refused.
 """
 
 from __future__ import annotations
