@@ -33,7 +33,16 @@ from gateway.domain.languages import AUTO, language_name, normalise
 from gateway.protocol import checks
 from gateway.server.compat.deepl_glossaries import SCHEMES, DeepLGlossaries, tag_of
 from gateway.server.compat.markup import Kind, Rules
-from gateway.server.compat.requests import CompatResource, Parts, check_texts, known, parameters, translated
+from gateway.server.compat.requests import (
+    CompatResource,
+    Parts,
+    check_texts,
+    check_unread,
+    known,
+    parameters,
+    translated,
+)
+from gateway.server.guard.identity import client_account
 from gateway.server.http.responses import json_response
 from gateway.server.http.usage import TenantUsage
 from gateway.server.translate.plan import Asked
@@ -111,6 +120,7 @@ class _Api:
 
     async def translate(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
+        check_unread(request, self._parts, grant)
         given = await parameters(request, self._parts.origins, _Text, lists=_LISTS)
         self._check(given)
         # DeepL gives an empty text back, and sites send them.
@@ -123,7 +133,7 @@ class _Api:
                 texts=texts,
                 targets=[("target_lang", tag_of(given.target_lang))],
                 source=tag_of(given.source_lang) if given.source_lang else AUTO,
-                glossary=await self._terms(grant, given, [text for _, text in texts]),
+                glossary=await self._terms(grant, client_account(request), given, [text for _, text in texts]),
                 context=given.context or "",
                 formality=_FORMALITY.get(given.formality),
             )
@@ -132,11 +142,11 @@ class _Api:
                 answers[n] = _translation(text, each.source, each.text, given)
         return json_response({"translations": answers})
 
-    async def _terms(self, grant: Grant, given: _Text, texts: list[str]) -> dict[str, str]:
+    async def _terms(self, grant: Grant, address: str, given: _Text, texts: list[str]) -> dict[str, str]:
         if not given.glossary_id:
             return {}
         return await self._glossaries.terms(
-            grant, given.glossary_id, given.source_lang or "", given.target_lang, texts
+            grant, address, given.glossary_id, given.source_lang or "", given.target_lang, texts
         )
 
     def _check(self, given: _Text) -> None:

@@ -6,7 +6,6 @@ are translated.
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import io
 import re
@@ -26,7 +25,7 @@ from starlette.types import ASGIApp
 
 from gateway.domain.errors import Forbidden, InvalidValue, LogUnavailable
 from gateway.domain.glossaries import Dictionary, Glossaries, Glossary
-from gateway.domain.grants import Grant
+from gateway.domain.grants import Grant, account_of_tenant
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
 from gateway.server.compat.requests import Parts, known, parameters
@@ -93,9 +92,12 @@ class DeepLGlossaries(Struct, frozen=True):
     glossaries: Callable[[], Glossaries]
 
     async def terms(
-        self, grant: Grant, id: str, source: str, target: str, texts: Collection[str]
+        self, grant: Grant, address: str, id: str, source: str, target: str, texts: Collection[str]
     ) -> dict[str, str]:
-        """Terms in these texts. source, target: DeepL's codes. Raises `StatusError` or `InvalidValue`."""
+        """Terms in these texts. address: of the client, an account; source, target: DeepL's codes.
+
+        Raises `StatusError`, `InvalidValue` or `RateLimited`.
+        """
         profile = self.parts.translator.engine.profile()
         if "glossary" not in profile.options:
             raise InvalidValue(
@@ -108,8 +110,9 @@ class DeepLGlossaries(Struct, frozen=True):
             raise InvalidValue(
                 f"The glossary has no entries from {pair[0]} to {pair[1]} (glossary_id).", field="glossary_id"
             )
-        # In a thread: many terms and a long text take tenths of a second.
-        return await asyncio.to_thread(_occurring, dictionary.terms, texts)
+        # Many terms and a long text take tenths of a second.
+        account, terms = account_of_tenant(grant, address), dictionary.terms
+        return await self.parts.translator.thread.run(account, lambda: _occurring(terms, texts))
 
     # ------------------------------------------------------------ version 2
 

@@ -5,7 +5,6 @@ Knows: how their clients send parameters, which errors there are. Must not know:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import parse_qs
@@ -19,7 +18,7 @@ from starlette.responses import Response
 from gateway import metrics
 from gateway.domain.audit import Action
 from gateway.domain.errors import GatewayError, InvalidMessage, InvalidValue
-from gateway.domain.grants import Grant
+from gateway.domain.grants import Grant, account_of_tenant
 from gateway.domain.languages import AUTO, UNDETERMINED
 from gateway.protocol import checks
 from gateway.protocol.codec import where_and_why
@@ -142,6 +141,16 @@ async def known(
         return await parts.identity.grant(presented)
 
 
+def check_unread(request: Request, parts: Parts, grant: Grant) -> None:
+    """What can be refused of a translation before anything of it is looked into. A refusal is in the audit log.
+
+    Raises what `Translator.check_unread` does.
+    """
+    with parts.audit.attempt("translate", request, refusals_only=True) as attempt:
+        attempt.grant = grant
+        parts.translator.check_unread(grant, client_account(request))
+
+
 class Done(Struct, frozen=True):
     # Normalised tag, also where it was detected.
     source: str
@@ -184,8 +193,9 @@ def check_texts(texts: Sequence[tuple[str, str]], translator: Translator, rules:
 
 async def _with_tags(request: Request, parts: Parts, grant: Grant, asked: Asked, rules: Rules) -> list[Done]:
     check_texts(asked.texts, parts.translator, rules)
-    # In a thread: tags of a long text take tenths of a second, to find them and to find their places again.
-    tagged = await asyncio.to_thread(lambda: [Tagged(text, rules) for _, text in asked.texts])
+    thread, account = parts.translator.thread, account_of_tenant(grant, client_account(request))
+    # Tags of a long text take tenths of a second, to find them and to find their places again.
+    tagged = await thread.run(account, lambda: [Tagged(text, rules) for _, text in asked.texts])
     wanted = [(n, text) for n, each in enumerate(tagged) for text in each.texts]
     said: list[dict[str, str]] = [{} for _ in tagged]
     sources = ["" if asked.source == AUTO else asked.source] * len(tagged)
@@ -199,8 +209,8 @@ async def _with_tags(request: Request, parts: Parts, grant: Grant, asked: Asked,
         done = await _plain(request, parts, grant, of_parts)
         for (n, text), (job, outcome) in zip(wanted, done, strict=True):
             said[n][text], sources[n] = outcome.text, job.source
-    whole = await asyncio.to_thread(
-        lambda: [each.translated(of.__getitem__) for each, of in zip(tagged, said, strict=True)]
+    whole = await thread.run(
+        account, lambda: [each.translated(of.__getitem__) for each, of in zip(tagged, said, strict=True)]
     )
     return [
         Done(source or UNDETERMINED, text, each.plain)
@@ -213,5 +223,5 @@ async def _plain(request: Request, parts: Parts, grant: Grant, asked: Asked) -> 
         await parts.translator.detector.load()
     whole = replace(asked, all_or_none=True)
     most = _MOST_TAGGED_PARTS if asked.samples else None
-    with parts.translator.admit(whole, grant, client_account(request), most=most) as call:
+    with await parts.translator.admit(whole, grant, client_account(request), most=most) as call:
         return list(zip(call.jobs, await call.translate_whole(request.receive), strict=True))

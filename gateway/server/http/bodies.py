@@ -48,6 +48,7 @@ TRANSLATE_ERRORS: tuple[type[GatewayError], ...] = (
     EngineFailed,
     QuotaExceeded,
     DailyQuotaExceeded,
+    RateLimited,
     Overloaded,
     Draining,
     EngineUnavailable,
@@ -80,7 +81,7 @@ TOKEN_ERRORS: tuple[type[GatewayError], ...] = (
 # The same for a tenant's usage.
 USAGE_ERRORS: tuple[type[GatewayError], ...] = (Unauthenticated, Forbidden)
 # The same for a QR code.
-QR_ERRORS: tuple[type[GatewayError], ...] = (InvalidValue, LimitExceeded, GatewayError)
+QR_ERRORS: tuple[type[GatewayError], ...] = (InvalidValue, LimitExceeded, GatewayError, RateLimited)
 # Every error of the tree that an HTTP answer may contain, by status, in the order of the documentation.
 HTTP_ERRORS: tuple[type[GatewayError], ...] = tuple(
     sorted(

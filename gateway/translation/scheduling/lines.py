@@ -496,7 +496,11 @@ class Door:
             self._check_line(route, new, self._room(route), promised=True)
 
     def check_unread(self, account: str) -> None:
-        """Raises `Overloaded` where no final of an account may come in, whatever it says."""
+        """Raises `Overloaded` or `QuotaExceeded` where no final over HTTP may come in, whatever it says."""
+        tenant = tenant_of_account(account)
+        self._quotas.check_day(tenant, "")
+        if not any(self._room(lane.route) for lane in self._lanes):
+            self._quotas.check_waiting(tenant, self._lines.ahead_of_account(FINAL, account), 1)
         refused: Overloaded | None = None
         # Routes of lanes, too, for which no request came so far.
         for route in {line.route for line in self._lines} | {lane.route for lane in self._lanes}:
