@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 import httpx
@@ -16,12 +19,15 @@ import pytest
 from gateway.client import connect
 from gateway.protocol.codec import MSGPACK
 from gateway.protocol.messages import Error, TranslationFinal
+from tests.keys import Keyring
 from tests.over_http import NO_TLS
 from tests.patience import PATIENCE_MS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 MIB = 2**20
+# What others may wait for a session beside texts over HTTP.
+MOST_JOIN_MS = 20.0
 # The gateway closes an offender after about ten seconds; on a busy machine later.
 PATIENCE_S = PATIENCE_MS / 1_000
 
@@ -163,3 +169,37 @@ async def test_documents_and_transcripts_are_cheap(scene: Any) -> None:
         await it.honest.until(TranslationFinal, 20)
         for attack in ("openapi", "transcripts"):
             assert (await it.attacked(attack))["mb"] > 0
+
+
+# ---------------------------------------------------------------- texts over HTTP
+
+
+@pytest.mark.parametrize("connections", [64, 200])
+@pytest.mark.parametrize("roles", [{"read"}, {"speak", "read"}], ids=["may not", "may"])
+async def test_texts_with_tags_hold_up_no_joins(
+    scene: Any, connections: int, roles: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a tenant that may have them translated, and of one that may not; another tenant's joins go on."""
+    keys = Keyring(tmp_path)
+    monkeypatch.setenv("TOKEN", keys.token(roles=frozenset(roles)))
+    name = f"texts with tags, {connections}"
+    row = f"{name}, {'refused' if roles == {'read'} else 'allowed'}"
+    env = {"GATEWAY__AUTH__KEYS_FILE": str(keys.path)}
+    async with scene(env, token=keys.token(tenant="honest", meeting="honest")) as it:
+        attack = asyncio.create_task(it.attacked(name, row=row))
+        joins_ms: list[float] = []
+        while not attack.done():
+            began_s = time.monotonic()
+            # The session's own connection is the honest one; these are more of its tenant.
+            async with connect(
+                it.gateway.url, meeting="honest", reads=[], token=keys.token(tenant="honest", meeting="honest")
+            ):
+                joins_ms.append((time.monotonic() - began_s) * 1_000)
+            await asyncio.sleep(0.05)
+        answers = (await attack)["answers"]
+        it.note(row, **{"join p50, ms": round(median(joins_ms), 1)})
+        # Where they are looked into: longer than a text may be, or more of them than wait.
+        assert set(answers) <= ({"403"} if roles == {"read"} else {"400", "429"})
+        if "ABUSE_OUT" in os.environ:
+            assert median(joins_ms) < MOST_JOIN_MS
+        await it.honest.unharmed()

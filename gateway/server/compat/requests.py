@@ -210,7 +210,9 @@ async def _with_tags(request: Request, parts: Parts, grant: Grant, asked: Asked,
         for (n, text), (job, outcome) in zip(wanted, done, strict=True):
             said[n][text], sources[n] = outcome.text, job.source
     whole = await thread.run(
-        account, lambda: [each.translated(of.__getitem__) for each, of in zip(tagged, said, strict=True)]
+        account,
+        lambda: [each.translated(of.__getitem__) for each, of in zip(tagged, said, strict=True)],
+        goes_on=True,
     )
     return [
         Done(source or UNDETERMINED, text, each.plain)

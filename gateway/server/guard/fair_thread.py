@@ -40,9 +40,13 @@ class FairThread:
         self._spent_s: dict[str, float] = {}
         self._least_s = 0.0
 
-    async def run(self, account: str, work: Callable[[], _Result]) -> _Result:
-        """What `work` gives, once it is the account's turn. Raises what it raises, or `RateLimited`."""
-        async with self.turn(account):
+    async def run(self, account: str, work: Callable[[], _Result], *, goes_on: bool = False) -> _Result:
+        """What `work` gives, once it is the account's turn. Raises what it raises, or `RateLimited`.
+
+        goes_on: it comes after earlier work of the same call, whose result takes memory until this is done. So it is
+        the account's next, and never refused.
+        """
+        async with self.turn(account, goes_on=goes_on):
             return await self.run_now(work)
 
     async def run_now(self, work: Callable[[], _Result]) -> _Result:
@@ -50,10 +54,10 @@ class FairThread:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     @asynccontextmanager
-    async def turn(self, account: str) -> AsyncIterator[None]:
+    async def turn(self, account: str, *, goes_on: bool = False) -> AsyncIterator[None]:
         """A turn, which is charged to the account to its end. Raises `RateLimited` if too many are waited for."""
         if self._busy:
-            await self._wait(account)
+            await self._wait(account, goes_on=goes_on)
         self._busy = True
         self._least_s = spent_s = max(self._least_s, self._spent_s.get(account, 0.0))
         begun_s = self._clock()
@@ -63,14 +67,17 @@ class FairThread:
             self._spent_s[account] = spent_s + self._clock() - begun_s
             self._give_turn()
 
-    async def _wait(self, account: str) -> None:
+    async def _wait(self, account: str, *, goes_on: bool) -> None:
         waiting = self._waiting.setdefault(account, deque())
-        if len(waiting) >= _MOST_WAITING:
+        if not goes_on and len(waiting) >= _MOST_WAITING:
             why = f"{len(waiting)} calls of this address wait to be looked into."
             raise RateLimited(why, retry_after_ms=_RETRY_MS)
         self._spent_s[account] = max(self._spent_s.get(account, 0.0), self._least_s)
         turn = asyncio.get_running_loop().create_future()
-        waiting.append(turn)
+        if goes_on:
+            waiting.appendleft(turn)
+        else:
+            waiting.append(turn)
         try:
             await turn
         except asyncio.CancelledError:

@@ -104,7 +104,7 @@ class Translator:
             traceparent=spans.current().traceparent,
         )
         is_short = sum(len(text) for _, text in asked.texts) <= _AT_ONCE_CHARS
-        planned = planning() if is_short else await self.thread.run(account, planning)
+        planned = planning() if is_short else await self.thread.run(account, planning, goes_on=bool(asked.samples))
         _check(grant, planned)
         divided = [job for job in planned.jobs if job.requests]
         # Nothing may be awaited from here until the call is entered, because only it gives the places back.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from typing import Any
 
@@ -80,6 +81,20 @@ async def test_too_many_of_one_account_are_refused() -> None:
     assert len(refused) == 2
     assert refused[0].retry_after_ms
     assert "a" in stage.done
+
+
+async def test_begun_calls_are_finished_first() -> None:
+    thread, done = FairThread("test"), list[str]()
+
+    async def call(name: str) -> None:
+        await thread.run("a", lambda: done.append(f"{name} begins"))
+        await thread.run("a", lambda: done.append(f"{name} ends"), goes_on=True)
+
+    calls = [asyncio.create_task(call(str(n))) for n in range(fair_thread._MOST_WAITING)]
+    await asyncio.gather(*calls)
+    under_way = list(itertools.accumulate(1 if each.endswith("begins") else -1 for each in done))
+    assert len(under_way) == 2 * len(calls)
+    assert max(under_way) <= 2
 
 
 async def test_who_leaves_the_queue_holds_up_nobody() -> None:
