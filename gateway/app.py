@@ -260,7 +260,8 @@ class Gateway:
         """What this process is doing, where it is the only one."""
         lanes = self.engine.lane_health() if isinstance(self.engine, Pool) else ()
         running, waiting = self.scheduler.running, self.scheduler.waiting
-        return Whole(running, waiting, draining=self.scheduler.draining, lanes=lanes)
+        draining = self.scheduler.draining
+        return Whole(running, waiting, draining=draining, lanes=lanes, store=self.store.fault)
 
     def _wanted(self, lane: str) -> Wanted:
         return Wanted(*self.scheduler.wanted(lane))

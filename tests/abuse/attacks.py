@@ -387,8 +387,9 @@ def tagged_texts(connections: int) -> Callable[[int, float], Found]:
         with contextlib.suppress(OSError):
             while True:
                 sock.sendall(head.encode() + call)
-                answer = sock.recv(65_536)
-                answers[answer[len("HTTP/1.1 ") :][:3].decode("latin-1")] += 1
+                answers[answer_to_request(sock)] += 1
+                # Its body, which is short.
+                sock.recv(65_536)
 
     return attack
 

@@ -196,8 +196,8 @@ async def test_texts_with_tags_hold_up_no_joins(
             ):
                 joins_ms.append((time.monotonic() - began_s) * 1_000)
             await asyncio.sleep(0.05)
-        answers = (await attack)["answers"]
         it.note(row, **{"join p50, ms": round(median(joins_ms), 1)})
+        answers = (await attack)["answers"]
         # Where they are looked into: longer than a text may be, or more of them than wait.
         assert set(answers) <= ({"403"} if roles == {"read"} else {"400", "429"})
         if "ABUSE_OUT" in os.environ:

@@ -381,7 +381,9 @@ def dripping(head: bytes) -> Iterator[str]:
 HEAD = b"HTTP/1.1 200 OK\r\n"
 
 
-@pytest.mark.parametrize("head", [b"", HEAD, HEAD + b"X: ", HEAD + b"\r\n", HEAD + b"Content-Length: 9999999\r\n\r\n"])
+@pytest.mark.parametrize(
+    "head", [b"", HEAD, HEAD + b"X: ", HEAD + b"\r\n", HEAD + b"Content-Length: 9999999\r\n\r\n"]
+)
 def test_dripping_answer_is_cut(head: bytes) -> None:
     with dripping(head) as url, suppress(OSError, HTTPException, ValueError):
         assert parse(fetch(url, answer_s=0.2), ISSUER) == {}

@@ -307,7 +307,7 @@ class EngineReadiness(Struct, frozen=True):
 
 
 class Readiness(Struct, frozen=True):
-    """Whether the gateway accepts translations now. `reason` is a sentence for people, empty if all is well."""
+    """Whether the gateway accepts translations now. `reason` says to people what is not well; empty if all is."""
 
     status: Literal["ready", "restarting", "starting", "failed", "draining"]
     reason: str

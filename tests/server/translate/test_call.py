@@ -45,7 +45,10 @@ async def test_first_failure_stops_an_all_or_none_call(gateway: Running) -> None
     scheduler = gateway.gateway.scheduler
     with await translator(gateway).admit(asking("a", "b"), OPEN, "1.1.1.1") as call:
         assert [each.text for each in await call.translate_whole(never)] == ["[ja] a", "[ja] b"]
-    with pytest.raises(EngineFailed), await translator(gateway).admit(asking("STALL", "FAIL"), OPEN, "1.1.1.1") as call:
+    with (
+        pytest.raises(EngineFailed),
+        await translator(gateway).admit(asking("STALL", "FAIL"), OPEN, "1.1.1.1") as call,
+    ):
         await call.translate_whole(never)
     assert (scheduler.running, scheduler.waiting) == (0, 0)
 
