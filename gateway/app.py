@@ -45,6 +45,7 @@ from gateway.server.guard.audit import Audit
 from gateway.server.guard.hosts import is_loopback, only_for
 from gateway.server.guard.identity import Identity
 from gateway.server.guard.origins import Origins, cross_origin
+from gateway.server.guard.refusals import SlowRefusals
 from gateway.server.http import admin, api, tokens, usage
 from gateway.server.http.readiness import Whole
 from gateway.server.http.usage import TenantUsage
@@ -250,6 +251,7 @@ class Gateway:
             middleware=[
                 *([Middleware(Traced)] if spans.is_on() else []),
                 Middleware(AccessLog),
+                Middleware(SlowRefusals),
                 *only_for(settings.host, settings.allowed_hosts),
                 *cross_origin(settings.allowed_origins),
             ],

@@ -3,8 +3,8 @@
 Knows: when the address is asked, and which keys of a set can be used. Must not know: tokens.
 
 The keys are kept while the address fails. A key that is not known makes it be asked again, but rarely: anybody can
-invent names of keys. A request has a bound in all, however slowly its answer comes; one that fails is tried again after
-a pause that doubles.
+invent names of keys. A request has a bound in all, however slowly its answer comes; one that fails is tried again
+after a pause that doubles.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class _Nowhere(urllib.request.HTTPRedirectHandler):
 
 
 def _ending(connection: type[HTTPConnection], after_s: float) -> Callable[..., HTTPConnection]:
-    """Makes connections that are cut so long after they were made: else a byte now and then would keep one open."""
+    """Makes connections that are cut so long after they were made: else a byte now and then would keep one."""
 
     class Ending(connection):  # type: ignore[misc, valid-type]
         def connect(self) -> None:

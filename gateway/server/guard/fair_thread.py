@@ -43,8 +43,8 @@ class FairThread:
     async def run(self, account: str, work: Callable[[], _Result], *, goes_on: bool = False) -> _Result:
         """What `work` gives, once it is the account's turn. Raises what it raises, or `RateLimited`.
 
-        goes_on: it comes after earlier work of the same call, whose result takes memory until this is done. So it is
-        the account's next, and never refused.
+        goes_on: it comes after earlier work of the same call, whose result takes memory until this is done. So it
+        is the account's next, and never refused.
         """
         async with self.turn(account, goes_on=goes_on):
             return await self.run_now(work)
