@@ -159,13 +159,13 @@ def _ending(connection: type[HTTPConnection], after_s: float) -> Callable[..., H
 
 class _Plain(urllib.request.HTTPHandler):
     def http_open(self, request: urllib.request.Request) -> HTTPResponse:
-        return cast(HTTPResponse, self.do_open(_ending(HTTPConnection, cast(float, request.timeout)), request))
+        return self.do_open(_ending(HTTPConnection, cast(float, request.timeout)), request)
 
 
 class _Secure(urllib.request.HTTPSHandler):
     def https_open(self, request: urllib.request.Request) -> HTTPResponse:
         made = _ending(HTTPSConnection, cast(float, request.timeout))
-        return cast(HTTPResponse, self.do_open(made, request, context=ssl.create_default_context()))
+        return self.do_open(made, request, context=ssl.create_default_context())
 
 
 _OPENER = urllib.request.build_opener(_Nowhere, _Plain, _Secure)

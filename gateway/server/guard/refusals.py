@@ -1,6 +1,7 @@
 """Answers more slowly whom it refuses all the time, so that what is refused costs its sender something, too.
 
-Knows: addresses, statuses, how often each address was refused. Must not know: what was asked for, why it is refused.
+Knows: addresses, statuses, how often each address was refused. Must not know: what was asked for, why it is
+refused.
 
 A refusal costs the gateway a millisecond. A client that waits for it before it asks again cannot take more of the
 event loop than these bounds allow, however many connections it asks on.
