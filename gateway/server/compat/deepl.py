@@ -121,7 +121,7 @@ class _Api:
     async def translate(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
         check_unread(request, self._parts, grant)
-        given = await parameters(request, self._parts.origins, _Text, lists=_LISTS)
+        given = await parameters(request, self._parts, _Text, lists=_LISTS)
         self._check(given)
         # DeepL gives an empty text back, and sites send them.
         filled = [(n, text) for n, text in enumerate(given.text) if text.strip()]
@@ -168,7 +168,7 @@ class _Api:
     async def languages(self, request: Request) -> ASGIApp:
         await self._grant(request)
         profile = self._parts.translator.engine.profile()
-        if (await parameters(request, self._parts.origins, _Type)).type == "source":
+        if (await parameters(request, self._parts, _Type)).type == "source":
             found = [{"language": tag.upper(), "name": language_name(tag)} for tag in profile.languages]
             return json_response(found)
         formality = "formality" in profile.options

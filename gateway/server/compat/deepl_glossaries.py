@@ -123,7 +123,7 @@ class DeepLGlossaries(Struct, frozen=True):
 
     async def create_single(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
-        given = await parameters(request, self.parts.origins, _New)
+        given = await parameters(request, self.parts, _New)
         return json_response(_single(await self._create(request, grant, given.name, [given])), HTTPStatus.CREATED)
 
     async def get_single(self, request: Request) -> ASGIApp:
@@ -155,7 +155,7 @@ class DeepLGlossaries(Struct, frozen=True):
 
     async def create_several(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
-        given = await parameters(request, self.parts.origins, _NewWithSeveral, shape=_nested)
+        given = await parameters(request, self.parts, _NewWithSeveral, shape=_nested)
         glossary = await self._create(request, grant, given.name, given.dictionaries)
         return json_response(_several(glossary), HTTPStatus.CREATED)
 
@@ -166,7 +166,7 @@ class DeepLGlossaries(Struct, frozen=True):
     async def change(self, request: Request) -> ASGIApp:
         """Another name, and entries that are added or take the place of those with the same source term."""
         grant = await self._grant(request)
-        given = await parameters(request, self.parts.origins, _Changed, shape=_nested)
+        given = await parameters(request, self.parts, _Changed, shape=_nested)
         new = self._dictionaries(given.dictionaries)
 
         def changed(before: Glossary) -> Glossary:
@@ -193,7 +193,7 @@ class DeepLGlossaries(Struct, frozen=True):
     async def put_dictionary(self, request: Request) -> ASGIApp:
         """A dictionary in the place of the one with the same languages."""
         grant = await self._grant(request)
-        (new,) = self._dictionaries([await parameters(request, self.parts.origins, _Entries)])
+        (new,) = self._dictionaries([await parameters(request, self.parts, _Entries)])
         await self._change(request, grant, lambda before: _with(before, new))
         return json_response(_info(new))
 
@@ -208,7 +208,7 @@ class DeepLGlossaries(Struct, frozen=True):
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
     async def _asked_dictionary(self, request: Request, glossary: Glossary) -> Dictionary:
-        asked = await parameters(request, self.parts.origins, _Pair)
+        asked = await parameters(request, self.parts, _Pair)
         dictionary = _dictionary(glossary, *self._pair(asked.source_lang, asked.target_lang))
         if dictionary is None:
             raise StatusError(HTTPStatus.NOT_FOUND, "The glossary has no dictionary of these languages.")

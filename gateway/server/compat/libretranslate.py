@@ -120,11 +120,11 @@ class _Api:
         if _has_bearer(request) or not self._parts.identity.required:
             grant = await known(request, self._parts)
             check(request, self._parts, grant)
-            return grant, await parameters(request, self._parts.origins, fields)
+            return grant, await parameters(request, self._parts, fields)
         # Requests that wait keep the semaphore in the dictionary.
         turns = self._unknown.setdefault(client_account(request), asyncio.Semaphore(_MOST_UNKNOWN))
         async with turns:
-            given = await parameters(request, self._parts.origins, fields)
+            given = await parameters(request, self._parts, fields)
         grant = await known(request, self._parts, key=given.api_key)
         check(request, self._parts, grant)
         return grant, given
