@@ -45,12 +45,13 @@ from gateway.server.guard.audit import Audit
 from gateway.server.guard.hosts import is_loopback, only_for
 from gateway.server.guard.identity import Identity
 from gateway.server.guard.origins import Origins, cross_origin
+from gateway.server.guard.refusals import SlowRefusals
 from gateway.server.http import admin, api, tokens, usage
 from gateway.server.http.readiness import Whole
 from gateway.server.http.usage import TenantUsage
 from gateway.server.translate.call import Translator
 from gateway.server.translate.detection import Detector
-from gateway.server.websocket import Stream
+from gateway.server.websocket import Stream, nowhere
 from gateway.sessions.sessions import Sessions
 from gateway.store import Store
 from gateway.stores import handover_file
@@ -247,10 +248,12 @@ class Gateway:
                 *deepl.routes(compatible, self.usage, lambda: self.store.glossaries),
                 *libretranslate.routes(compatible),
                 *page.routes(demo_controls=settings.demo_controls),
+                WebSocketRoute("/{nowhere:path}", nowhere),
             ],
             middleware=[
                 *([Middleware(Traced)] if spans.is_on() else []),
                 Middleware(AccessLog),
+                Middleware(SlowRefusals),
                 *only_for(settings.host, settings.allowed_hosts),
                 *cross_origin(settings.allowed_origins),
             ],
@@ -261,7 +264,8 @@ class Gateway:
         """What this process is doing, where it is the only one."""
         lanes = self.engine.lane_health() if isinstance(self.engine, Pool) else ()
         running, waiting = self.scheduler.running, self.scheduler.waiting
-        return Whole(running, waiting, draining=self.scheduler.draining, lanes=lanes)
+        draining = self.scheduler.draining
+        return Whole(running, waiting, draining=draining, lanes=lanes, store=self.store.fault)
 
     def _wanted(self, lane: str) -> Wanted:
         return Wanted(*self.scheduler.wanted(lane))

@@ -94,6 +94,13 @@ PROMPT_TOKENS = Counter("gateway_prompt_tokens", "Prompt tokens of finished tran
 PROMPT_TOKENS_CACHED = Counter(
     "gateway_prompt_tokens_cached", "Prompt tokens of finished translations that came from the prefix cache."
 )
+PUBLIC_KEYS_REQUESTS = Counter(
+    "gateway_public_keys_requests",
+    "Requests for the identity provider's keys, by outcome: answered or failed.",
+    ["outcome"],
+)
+for _outcome in ("answered", "failed"):
+    PUBLIC_KEYS_REQUESTS.labels(_outcome)
 ERRORS = Counter("gateway_errors", "Errors sent to clients, by code.", ["code"])
 TENANT_USAGE = Gauge(
     "gateway_tenant_usage", "What a tenant uses now, and has used today (UTC), by quota.", ["tenant", "quota"]

@@ -119,6 +119,16 @@ class Store:
         """Whether other gateways take over what this one leaves."""
         return bool(self._redis)
 
+    @property
+    def fault(self) -> str:
+        """Why no new session or utterance is accepted, in a sentence; empty: they are."""
+        commands = [store.commands for store in self._redis]
+        if not all([each.is_answered for each in commands]):
+            return "The store cannot be reached: new sessions and utterances are refused."
+        if any(each.is_full for each in commands):
+            return "The store is full: new sessions and utterances are refused."
+        return ""
+
     async def open(self) -> None:
         """Reach it, before anybody is served. Raises `StartupError`; then nothing is left open."""
         try:
@@ -150,7 +160,8 @@ class Store:
 
     async def sweep(self) -> None:
         """Be there; to be called every second. Never raises."""
-        await asyncio.gather(self.log.sweep(), self.session_store.sweep(), self._remember())
+        rooms = [store.find_room() for store in self._redis]
+        await asyncio.gather(self.log.sweep(), self.session_store.sweep(), self._remember(), *rooms)
 
     async def _remember(self) -> None:
         # A store may have lost its data.

@@ -18,7 +18,7 @@ from gateway.stores.sealing import Place
 from gateway.stores.sharded import ShardedEventLog
 from tests.logs import utterance
 from tests.patience import until
-from tests.redis_server import shared_server, shared_urls
+from tests.redis_server import server_to_kill, shared_server, shared_urls
 
 
 def nothing(_account: str) -> None:
@@ -48,6 +48,27 @@ async def test_store_is_shared_and_closed(tmp_path: Path) -> None:
     await store.sweep()
     await store.log.close()
     await store.close()
+
+
+async def test_store_that_takes_nothing_new_says_so() -> None:
+    with server_to_kill() as server:
+        store = Store(Settings(store=StoreSettings(url=server.url)), nothing)
+        await store.open()
+        await store.sweep()
+        assert store.fault == ""
+        # Nobody has to be refused first.
+        server.ask("CONFIG SET maxmemory 1")
+        await store.sweep()
+        assert store.fault == "The store is full: new sessions and utterances are refused."
+        server.ask("CONFIG SET maxmemory 0")
+        await store.sweep()
+        assert store.fault == ""
+        server.kill()
+        while not store.fault:
+            await store.sweep()
+        assert store.fault == "The store cannot be reached: new sessions and utterances are refused."
+        await store.log.close()
+        await store.close()
 
 
 async def test_several_stores_share_the_meetings() -> None:

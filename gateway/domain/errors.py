@@ -131,8 +131,12 @@ class Unauthenticated(ProtocolError, code="unauthenticated", http_status=401):
     """No valid token came, and this gateway serves nobody without one; the connection is closed."""
 
     # The same sentence for every reason: a client that tries tokens learns nothing from the answers.
-    def __init__(self, message: str = "This gateway needs a valid token.", **about: Any) -> None:
+    def __init__(
+        self, message: str = "This gateway needs a valid token.", *, why: str = "missing", **about: Any
+    ) -> None:
         super().__init__(message, **about)
+        # Code of the reason, for the log alone.
+        self.why = why
 
 
 class Forbidden(ProtocolError, code="forbidden", http_status=403):

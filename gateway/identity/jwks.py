@@ -3,7 +3,8 @@
 Knows: when the address is asked, and which keys of a set can be used. Must not know: tokens.
 
 The keys are kept while the address fails. A key that is not known makes it be asked again, but rarely: anybody can
-invent names of keys.
+invent names of keys. A request has a bound in all, however slowly its answer comes; one that fails is tried again
+after a pause that doubles.
 """
 
 from __future__ import annotations
@@ -11,22 +12,28 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
+import ssl
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from typing import Any, cast
 
 import jwt
 
+from gateway import metrics
 from gateway.identity.tokens import Key
 
 _log = logging.getLogger(__name__)
 
 _FRESH_S = 300.0
-# Between two requests, also failing ones.
-_PAUSE_S = 15.0
-_ANSWER_S = 5.0
+# Between two requests; after one that failed, doubled with each failure in a row up to that.
+_PAUSE_S, _FIRST_PAUSE_S = 15.0, 1.0
+# For a client to wait; for one wait of a request; and for all of it.
+_ANSWER_S, _REQUEST_S = 5.0, 10.0
 _SET_BYTES = 262_144
 _RSA_BITS = 2_048
 
@@ -39,16 +46,27 @@ _ALGORITHMS: dict[tuple[object, object], str] = {
 
 
 class PublicKeys:
-    """The keys of one address. fetch: gets the set's bytes; blocks, and may raise anything."""
+    """The keys of one address.
+
+    fetch: gets the set's bytes; blocks, and may raise anything. request_s: seconds that are waited for it.
+    """
 
     def __init__(
-        self, issuer: str, fetch: Callable[[], bytes], clock: Callable[[], float] = time.monotonic
+        self,
+        issuer: str,
+        fetch: Callable[[], bytes],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        request_s: float = _REQUEST_S,
     ) -> None:
         self._issuer = issuer
         self._fetch = fetch
         self._clock = clock
         self._keys: Mapping[str, Key] = {}
-        self._asked_s = float("-inf")
+        self._request_s = request_s
+        # When it may be asked again, and requests that have failed since one has not.
+        self._next_s = float("-inf")
+        self._failures = 0
         self._fetched_s = float("-inf")
         self._asking: asyncio.Task[None] | None = None
 
@@ -61,7 +79,7 @@ class PublicKeys:
         now_s = self._clock()
         if kid in self._keys and now_s - self._fetched_s < _FRESH_S:
             return
-        if self._asking is None and now_s - self._asked_s >= _PAUSE_S:
+        if self._asking is None and now_s >= self._next_s:
             self._asking = asyncio.create_task(self._ask())
         if self._asking is not None and kid not in self._keys:
             # A caller that leaves meanwhile does not take the answer away from the others.
@@ -70,15 +88,49 @@ class PublicKeys:
                     await asyncio.shield(self._asking)
 
     async def _ask(self) -> None:
-        self._asked_s = self._clock()
         try:
-            self._keys = parse(await asyncio.to_thread(self._fetch), self._issuer)
+            self._keys = parse(await self._fetched(), self._issuer)
         except Exception as error:
-            _log.warning("the address of the public keys does not answer with keys (%s)", type(error).__name__)
+            metrics.PUBLIC_KEYS_REQUESTS.labels("failed").inc()
+            pause_s = min(_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(self._failures, 10))
+            self._failures += 1
+            _log.warning(
+                "the address of the public keys does not answer with keys (%s); failures in a row: %d; it may be "
+                "asked again in %g s",
+                type(error).__name__,
+                self._failures,
+                pause_s,
+            )
         else:
+            metrics.PUBLIC_KEYS_REQUESTS.labels("answered").inc()
+            self._failures, pause_s = 0, _PAUSE_S
             self._fetched_s = self._clock()
         finally:
             self._asking = None
+        self._next_s = self._clock() + pause_s
+
+    async def _fetched(self) -> bytes:
+        """Raises what `fetch` raises, or `TimeoutError`: then its thread is left to itself."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[bytes] = loop.create_future()
+
+        def tell(set_outcome: Callable[[Any], None], outcome: object) -> None:
+            if not answer.done():
+                set_outcome(outcome)
+
+        def work() -> None:
+            told: tuple[Callable[[Any], None], object]
+            try:
+                told = answer.set_result, self._fetch()
+            except Exception as error:
+                told = answer.set_exception, error
+            with suppress(RuntimeError):  # the event loop is closed
+                loop.call_soon_threadsafe(tell, *told)
+
+        # Not of a pool, whose other work would wait for it; and nothing waits for it at the end.
+        threading.Thread(target=work, name="public keys", daemon=True).start()
+        async with asyncio.timeout(self._request_s):
+            return await answer
 
 
 class _Nowhere(urllib.request.HTTPRedirectHandler):
@@ -88,12 +140,43 @@ class _Nowhere(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_OPENER = urllib.request.build_opener(_Nowhere)
+def _ending(connection: type[HTTPConnection], after_s: float) -> Callable[..., HTTPConnection]:
+    """Makes connections that are cut so long after they were made: else a byte now and then would keep one."""
+
+    class Ending(connection):  # type: ignore[misc, valid-type]
+        def connect(self) -> None:
+            super().connect()
+            timer = threading.Timer(after_s, self._cut, (self.sock,))
+            timer.daemon = True
+            timer.start()
+
+        def _cut(self, sock: socket.socket) -> None:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    return Ending
 
 
-def fetch(url: str) -> bytes:
-    """The bytes at an address, which must not redirect. Raises `OSError` or `ValueError`."""
-    with _OPENER.open(url, timeout=_ANSWER_S) as response:
+class _Plain(urllib.request.HTTPHandler):
+    def http_open(self, request: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(_ending(HTTPConnection, cast(float, request.timeout)), request)
+
+
+class _Secure(urllib.request.HTTPSHandler):
+    def https_open(self, request: urllib.request.Request) -> HTTPResponse:
+        made = _ending(HTTPSConnection, cast(float, request.timeout))
+        return self.do_open(made, request, context=ssl.create_default_context())
+
+
+_OPENER = urllib.request.build_opener(_Nowhere, _Plain, _Secure)
+
+
+def fetch(url: str, answer_s: float = _ANSWER_S) -> bytes:
+    """The bytes at an address, which must not redirect. Raises `OSError`, `HTTPException` or `ValueError`.
+
+    answer_s: seconds to connect, and as many for the answer.
+    """
+    with _OPENER.open(url, timeout=answer_s) as response:
         content = cast(bytes, response.read(_SET_BYTES + 1))
     if len(content) > _SET_BYTES:
         raise ValueError(f"more than {_SET_BYTES} bytes")

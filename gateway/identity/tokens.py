@@ -3,8 +3,9 @@
 Knows: every rule of a token, and how a key is used. Must not know: where keys come from, who asks, what was
 revoked.
 
-Everything that is wrong with a token is one and the same `Unauthenticated`. The algorithm belongs to the key, not
-to the token; addresses of keys in a token (`jku`, `x5u`) and keys in it (`jwk`, `x5c`) are refused.
+Everything that is wrong with a token is one and the same `Unauthenticated` for its bearer; `why` is for the log.
+The algorithm belongs to the key, not to the token; addresses of keys in a token (`jku`, `x5u`) and keys in it
+(`jwk`, `x5c`) are refused.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from gateway.domain.languages import normalised
 from gateway.domain.roles import NAME, SHOWN_NAME_CHARS, Role
 
 TOKEN_BYTES = 8_192
+# The first part is read before it is known who has signed it.
+_HEAD_CHARS = 2_048
 # From `iat` to `exp`.
 TOKEN_MAX_S = 600
 INVITE_MAX_S = 7 * 86_400
@@ -143,30 +146,48 @@ def sign(claims: Claims, key: Key) -> str:
     return token
 
 
+# What PyJWT and msgspec raise → the code of the reason; the first that fits.
+_WHY: tuple[tuple[type[Exception], str], ...] = (
+    (jwt.InvalidSignatureError, "bad_signature"),
+    (jwt.ExpiredSignatureError, "expired"),
+    (jwt.ImmatureSignatureError, "not_yet_valid"),
+    (jwt.InvalidAudienceError, "wrong_audience"),
+    (jwt.InvalidIssuerError, "wrong_issuer"),
+    (jwt.DecodeError, "malformed"),
+    (jwt.InvalidTokenError, "bad_claims"),
+    (msgspec.MsgspecError, "bad_claims"),
+)
+
+
 def verify(token: str, find: Callable[[str], Key | None], *, audience: str, most_s: float = TOKEN_MAX_S) -> Claims:
     """What a valid token says. find: the key with a `kid`. most_s: the longest life it may have, in seconds.
 
-    May wait for `find`. Raises `Unauthenticated`.
+    Raises `Unauthenticated`.
     """
     try:
         return _verified(token, find, audience, most_s)
     # `RecursionError` for what is nested without end, `OverflowError` for numbers without end.
-    except (jwt.PyJWTError, msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError):
-        raise Unauthenticated from None
+    except (jwt.PyJWTError, msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError) as error:
+        why = next((why for kind, why in _WHY if isinstance(error, kind)), "malformed")
+        raise Unauthenticated(why=why) from None
 
 
 def _verified(token: str, find: Callable[[str], Key | None], audience: str, most_s: float) -> Claims:
     if len(token) > TOKEN_BYTES or not _FORM.fullmatch(token):
         raise ValueError
     head, body, _ = token.split(".")
-    header, payload = _object(head), _object(body)
+    if len(head) > _HEAD_CHARS:
+        raise ValueError
+    header = _object(head)
     kid = header.get("kid")
     if not isinstance(kid, str) or not 0 < len(kid) <= 128 or header.keys() & _REFUSED_HEADERS:
         raise ValueError
-    if str(header.get("typ", "JWT")).lower() not in _TYPES or (key := find(kid)) is None:
+    if str(header.get("typ", "JWT")).lower() not in _TYPES:
         raise ValueError
+    if (key := find(kid)) is None:
+        raise Unauthenticated(why="unknown_key")
     if header.get("alg") != key.algorithm:
-        raise ValueError
+        raise Unauthenticated(why="wrong_algorithm")
     jwt.decode(
         token,
         key.material,
@@ -176,9 +197,10 @@ def _verified(token: str, find: Callable[[str], Key | None], audience: str, most
         leeway=LEEWAY_S,
         options={"require": ["iss", "aud", "sub", "jti", "iat", "exp", "gw"]},
     )
-    claims = _decoded(payload)
+    # Only now: what nobody has signed is not worth the time.
+    claims = _decoded(_object(body))
     if not 0 < claims.exp - claims.iat <= most_s or key.tenant not in (None, claims.gw.tenant):
-        raise ValueError
+        raise Unauthenticated(why="bad_claims")
     return claims
 
 

@@ -111,7 +111,15 @@ def _log_request(scope: Scope, status: int, sent: int, duration_s: float) -> Non
     fields = {"event": "request", **_client(scope), "method": method, "route": route, "status": status}
     fields |= {"duration_s": round(duration_s, 3), "sent_bytes": sent}
     lines = _refused if status >= 400 else _answered
-    lines.write(level, fields, "%s %s: %d after %.3f s", method, route, status, duration_s)
+    lines.write(level, fields, "%s %s: %d%s after %.3f s", method, route, status, _why(scope, fields), duration_s)
+
+
+def _why(scope: Scope, fields: dict[str, Any]) -> str:
+    """Why nobody is known by their token, if that was it; also added to the fields."""
+    if (why := scope.get("state", {}).get("why")) is None:
+        return ""
+    fields["why"] = why
+    return f" ({why})"
 
 
 def route_of(scope: Scope) -> str:
@@ -144,7 +152,7 @@ def log_websocket(
     if outbox is not None:
         fields |= {"lag_bytes": outbox.most_bytes, "lag_merged": outbox.merged}
     level = logging.ERROR if code == CloseCode.INTERNAL else logging.INFO
-    arguments = ("WebSocket: %s %s after %.1f s", code, reason, duration_s)
+    arguments = ("WebSocket: %s %s%s after %.1f s", code, reason, _why(websocket.scope, fields), duration_s)
     if session is None:
         _refused.write(level, fields, *arguments)
     else:

@@ -52,6 +52,7 @@ from gateway.protocol.messages import (
 )
 from gateway.server.access_log import log_websocket
 from gateway.server.guard.audit import Audit
+from gateway.server.guard.http import BEGUN_S
 from gateway.server.guard.identity import Identity
 from gateway.server.translate.detection import Detector
 from gateway.server.writer import Traffic, Writer, counted
@@ -217,11 +218,14 @@ class Connection:
     # ------------------------------------------------------------ reading
 
     async def _read(self) -> None:
-        start_timeout_s: float = self._core.limits.start_timeout_s
+        loop, start_timeout_s = asyncio.get_running_loop(), float(self._core.limits.start_timeout_s)
+        # In all: what a client took for TLS and for the head of its handshake is gone.
+        due_s = self._websocket.scope["state"].get(BEGUN_S, loop.time()) + start_timeout_s
         if not self.admitted:
             start_timeout_s = min(start_timeout_s, _ANONYMOUS_S)
+            due_s = min(due_s, loop.time() + start_timeout_s)
         try:
-            async with asyncio.timeout(start_timeout_s) as until_start:
+            async with asyncio.timeout_at(due_s) as until_start:
                 while True:
                     frame = await self._receive()
                     until_s, self._is_to_wait = until_start.when(), False
@@ -230,7 +234,7 @@ class Connection:
                     if self._state.state is State.AWAITING_START:
                         # Told to wait for the engine or the store, it is not late.
                         is_to_wait = self._is_to_wait or self._core.profile() is None
-                        later_s = asyncio.get_running_loop().time() + start_timeout_s
+                        later_s = loop.time() + start_timeout_s
                         until_start.reschedule(later_s if self.admitted and is_to_wait else until_s)
         except TimeoutError:
             self.finish(CloseCode.IDLE, StartTimeout(f"No session.start within {start_timeout_s:g} s."))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from http import HTTPStatus
 
 from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket
@@ -28,7 +29,7 @@ from gateway.protocol.messages import SessionDraining
 from gateway.protocol.rate_limit import TokenBucket
 from gateway.server.access_log import log_websocket
 from gateway.server.connection import Connection, Core, leaving
-from gateway.server.guard.identity import challenge, client_account
+from gateway.server.guard.identity import challenge, client_account, note_why
 from gateway.server.guard.origins import Origins
 from gateway.server.writer import Traffic
 
@@ -109,6 +110,7 @@ class Stream:
             # Before the handshake there is no frame to send: the HTTP refusal carries the reason.
             metrics.ERRORS.labels(error.code).inc()
             self._core.audit.record("join", websocket, error.code)
+            note_why(websocket.scope, error)
             await _refuse(websocket, error)
             return
         await websocket.accept(subprotocol=subprotocol)
@@ -179,6 +181,12 @@ class Stream:
         with suppress(TimeoutError):
             async with asyncio.timeout(deadline_s):
                 await self._empty.wait()
+
+
+async def nowhere(websocket: WebSocket) -> None:
+    """Any other address of a WebSocket."""
+    detail = "There is no WebSocket at this address; the one of the gateway is /v1/stream."
+    await websocket.send_denial_response(PlainTextResponse(detail, HTTPStatus.NOT_FOUND))
 
 
 async def _refuse(websocket: WebSocket, error: GatewayError) -> None:

@@ -20,6 +20,7 @@ from gateway.meeting.outbox import Outbox, Payload
 from gateway.protocol.codec import Codec
 from gateway.protocol.from_domain import error_message
 from gateway.protocol.messages import Error
+from gateway.server.guard.identity import note_why
 from gateway.server.guard.websocket import WRITE_NOW, framed
 
 _log = logging.getLogger(__name__)
@@ -88,7 +89,9 @@ class Writer:
         """Close once everything in the outbox is written; the first reason given is the one that counts."""
         if self.close_code is None:
             self.close_code = code
-            self._last_word = counted(error) if error is not None else None
+            if error is not None:
+                self._last_word = counted(error)
+                note_why(self._websocket.scope, error)
             self.outbox.close()
             if code is CloseCode.TOKEN_REVOKED and self._task is not None:
                 asyncio.get_running_loop().call_later(_FAREWELL_S, self._task.cancel)

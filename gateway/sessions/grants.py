@@ -128,7 +128,7 @@ class Revocations:
     def check(self, grant: Grant) -> None:
         """Raises `Unauthenticated` if it was revoked."""
         if self.is_revoked(grant):
-            raise Unauthenticated
+            raise Unauthenticated(why="revoked")
 
     def used(self, grant: Grant, user: str) -> UsedToken | None:
         """What a token for one session uses up; None for another. Raises `Unauthenticated` if it was revoked."""

@@ -59,11 +59,11 @@ class Lifetimes:
     def check(self, grant: Grant, participant: str, earlier: SessionRecord | None = None) -> UsedToken | None:
         """What a token uses up by opening a session, or letting `earlier` go on. Raises `Unauthenticated`."""
         if grant.expires_s is not None and self._wall_clock() > grant.expires_s + _LATE_S:
-            raise Unauthenticated
+            raise Unauthenticated(why="expired")
         # The same token again gives no more time than it has given.
         until_s = earlier.until_s if earlier is not None and grant.token_id == earlier.grant.token_id else None
         if until_s is not None and until_s < self._wall_clock():
-            raise Unauthenticated
+            raise Unauthenticated(why="expired")
         return self.revocations.used(grant, participant)
 
     def begin(self, session: LocalSession, grant: Grant) -> float | None:

@@ -227,7 +227,7 @@ class MemorySessionStore:
         bounds.check_meetings(store.meetings_of[tenant] - (known is not None and known.sessions > 0))
         bounds.check_joins(store.join(tenant, bounds.joins))
         if store.has_used(used):
-            raise Unauthenticated
+            raise Unauthenticated(why="used")
         store.use(used)
         meeting = store.meeting(record.meeting)
         shown = len(meeting.present) < bounds.shown
@@ -261,7 +261,7 @@ class MemorySessionStore:
         _check_languages(self._store.meetings[record.meeting], record, found.record.reads, bounds)
         bounds.check_joins(self._store.join(tenant_of(record.meeting), bounds.joins))
         if self._store.has_used(used):
-            raise Unauthenticated
+            raise Unauthenticated(why="used")
         self._store.use(used)
         before, found.owner, found.away_s, found.fence = found.owner, self, None, fence + 1
         self._store.ownerless.pop(session, None)
@@ -313,7 +313,7 @@ class MemorySessionStore:
 
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
         if self._store.has_used(used):
-            raise Unauthenticated
+            raise Unauthenticated(why="used")
         return self._store.use(used)
 
     async def revoke(self, revocation: Revocation) -> None:

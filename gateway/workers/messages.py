@@ -55,6 +55,8 @@ class Report(Struct, frozen=True, tag="report", array_like=True):
 
     running: int
     waiting: int
+    # As of `Whole`.
+    store: str = ""
 
 
 # The parent sends `Whole` every second.

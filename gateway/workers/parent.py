@@ -377,6 +377,7 @@ class Parent:
             serves=any(worker.available for worker in self._workers.values()),
             absent=self._absent(),
             lanes=self.engine.lane_health() if isinstance(self.engine, Pool) else (),
+            store=next(filter(None, (worker.report.store for worker in self._running)), ""),
         )
 
     def _absent(self) -> str:

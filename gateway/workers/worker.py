@@ -224,7 +224,8 @@ class _Worker:
             case Whole():
                 self._whole = message
                 if (gateway := self._gateway) is not None:
-                    self._channel.say(Report(gateway.scheduler.running, gateway.scheduler.waiting))
+                    scheduler = gateway.scheduler
+                    self._channel.say(Report(scheduler.running, scheduler.waiting, gateway.store.fault))
                 else:
                     self._channel.say(Report(0, 0))
                 self._see_that_it_listens()

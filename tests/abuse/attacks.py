@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import resource
 import select
 import socket
@@ -398,6 +399,38 @@ def meeting_of(size: int, pause_s: float, say: Callable[[int], list[bytes]]) -> 
             listen(time.monotonic() + 0.1)
         return {"sent": sent, "heard, MB": round(heard / 1e6), "finals accepted": accepted}
 
+
+# ---------------------------------------------------------------- texts over HTTP
+
+# What takes the longest to look into, of those that are not too large.
+TAGGED = "a <x/>" * 9_000
+
+
+def tagged_texts(connections: int) -> Callable[[int, float], Found]:
+    """Texts with tags, each again as soon as it is answered, with the token in the environment."""
+    call = json.dumps({"text": [TAGGED], "target_lang": "JA", "source_lang": "EN", "tag_handling": "xml"}).encode()
+    head = (
+        f"POST /v2/translate HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {os.environ.get('TOKEN')}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(call)}\r\n\r\n"
+    )
+
+    def attack(port: int, seconds: float) -> Found:
+        answers: Counter[str] = Counter()
+        # They go with this process; an answer may take long.
+        for _ in range(connections):
+            threading.Thread(target=ask, args=(connected(port), answers), daemon=True).start()
+        time.sleep(seconds)
+        return {"answers": dict(answers)}
+
+    def ask(sock: socket.socket, answers: Counter[str]) -> None:
+        sock.settimeout(None)
+        with contextlib.suppress(OSError):
+            while True:
+                sock.sendall(head.encode() + call)
+                answers[answer_to_request(sock)] += 1
+                # Its body, which is short.
+                sock.recv(65_536)
+
     return attack
 
 
@@ -449,6 +482,8 @@ ATTACKS: dict[str, Callable[[int, float], Found]] = {
     ),
     "openapi": gets("/openapi.json"),
     "transcripts": gets("/v1/meetings/honest/transcript.json"),
+    "texts with tags, 64": tagged_texts(64),
+    "texts with tags, 200": tagged_texts(200),
 }
 
 

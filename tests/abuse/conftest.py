@@ -126,8 +126,11 @@ class Scene:
         await asyncio.sleep(SECONDS / 2)
         self._alone_ms = round(_p99(self.honest.waits_ms), 1)
 
-    async def attacked(self, name: str, seconds: float = SECONDS) -> dict[str, Any]:
-        """What the attack found. What it did to the honest session and to the memory becomes a figure."""
+    async def attacked(self, name: str, seconds: float = SECONDS, *, row: str | None = None) -> dict[str, Any]:
+        """What the attack found. What it did to the honest session and to the memory becomes a figure.
+
+        row: its name there, where that is not the attack's.
+        """
         before, self.honest.waits_ms = resident_bytes(self.gateway.process.pid), []
         attack = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.abuse.attacks", name, str(self.gateway.port), str(seconds)),
@@ -139,7 +142,7 @@ class Scene:
             await asyncio.sleep(0.05)
         grown = resident_bytes(self.gateway.process.pid) - before
         found: dict[str, Any] = json.loads(said)
-        self._figures[name] = {
+        self._figures[row or name] = {
             _P99: round(_p99(self.honest.waits_ms), 1),
             **({} if self._alone_ms is None else {"alone, ms": self._alone_ms}),
             "longest, ms": round(max(self.honest.waits_ms), 1),
@@ -161,14 +164,16 @@ def _p99(values: list[float]) -> float:
 
 @pytest.fixture
 def scene(figures: Figures) -> Any:
-    """`async with scene(env) as it: ...`; codec: in which the honest session speaks."""
+    """`async with scene(env) as it: ...`; codec: in which the honest session speaks; token: of it."""
 
     @asynccontextmanager
-    async def opened(env: dict[str, str] | None = None, codec: Codec = JSON) -> Any:
+    async def opened(env: dict[str, str] | None = None, codec: Codec = JSON, token: str | None = None) -> Any:
         with gateway_process("--engine", "simulated", env=env) as gateway:
             gateway.ready()
             async with (
-                connect(gateway.url, meeting="honest", speaks="en", reads=["ja"], codec=codec) as honest,
+                connect(
+                    gateway.url, meeting="honest", speaks="en", reads=["ja"], codec=codec, token=token
+                ) as honest,
                 asyncio.TaskGroup() as tasks,
             ):
                 somebody = Honest(honest)

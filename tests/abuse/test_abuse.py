@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 import httpx
@@ -16,12 +19,15 @@ import pytest
 from gateway.client import connect
 from gateway.protocol.codec import MSGPACK
 from gateway.protocol.messages import Error, TranslationFinal
+from tests.keys import Keyring
 from tests.over_http import NO_TLS
 from tests.patience import PATIENCE_MS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 MIB = 2**20
+# What others may wait for a session beside texts over HTTP.
+MOST_JOIN_MS = 20.0
 # The gateway closes an offender after about ten seconds; on a busy machine later.
 PATIENCE_S = PATIENCE_MS / 1_000
 
@@ -172,3 +178,41 @@ async def test_documents_and_transcripts_are_cheap(scene: Any) -> None:
         await it.honest.until(TranslationFinal, 20)
         for attack in ("openapi", "transcripts"):
             assert (await it.attacked(attack))["mb"] > 0
+
+
+# ---------------------------------------------------------------- texts over HTTP
+
+
+@pytest.mark.parametrize("connections", [64, 200])
+@pytest.mark.parametrize("roles", [{"read"}, {"speak", "read"}], ids=["may not", "may"])
+async def test_texts_with_tags_hold_up_no_joins(
+    scene: Any, connections: int, roles: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where their token may have them translated, and where it may not: another tenant's joins go on."""
+    keys = Keyring(tmp_path)
+    monkeypatch.setenv("TOKEN", keys.token(roles=frozenset(roles)))
+    name = f"texts with tags, {connections}"
+    row = f"{name}, {'refused' if roles == {'read'} else 'allowed'}"
+    env = {"GATEWAY__AUTH__KEYS_FILE": str(keys.path)}
+    honest: dict[str, Any] = {"tenant": "honest", "meeting": "honest"}
+    async with scene(env, token=keys.token(**honest)) as it:
+
+        async def join_ms() -> float:
+            """How long one more session of the honest tenant takes to begin."""
+            began_s = time.monotonic()
+            async with connect(it.gateway.url, meeting="honest", reads=[], token=keys.token(**honest)):
+                return (time.monotonic() - began_s) * 1_000
+
+        alone_ms = [await join_ms() for _ in range(20)]
+        attack, joins_ms = asyncio.create_task(it.attacked(name, row=row)), list[float]()
+        while not attack.done():
+            joins_ms.append(await join_ms())
+            await asyncio.sleep(0.05)
+        figures = f"{median(alone_ms):.1f} alone, {median(joins_ms):.1f} beside, {len(joins_ms)} joins"
+        it.note(row, **{"join p50, ms": figures})
+        answers = (await attack)["answers"]
+        # Where they are looked into: longer than a text may be, or more of them than wait.
+        assert set(answers) <= ({"403"} if roles == {"read"} else {"400", "429"})
+        if "ABUSE_OUT" in os.environ:
+            assert median(joins_ms) < MOST_JOIN_MS
+        await it.honest.unharmed()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -138,13 +140,13 @@ def test_no_key_spoils_another(algorithm: str, changed: dict[str, object]) -> No
 class Address:
     """An address that answers what it is told to, and the clock of whoever asks it."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: float) -> None:
         self.content: bytes | Exception = key_set(jwk("EdDSA", kid="a"))
         self.asked = 0
         self.now_s = 1_000.0
         self.open = threading.Event()
         self.open.set()
-        self.keys = PublicKeys(ISSUER, self._fetch, lambda: self.now_s)
+        self.keys = PublicKeys(ISSUER, self._fetch, lambda: self.now_s, **options)
 
     def _fetch(self) -> bytes:
         self.asked += 1
@@ -228,19 +230,47 @@ async def test_while_the_address_fails_the_keys_stay(
     assert warning.levelno == logging.WARNING
     assert warning.message.startswith("the address of the public keys does not answer with keys (")
     assert "secret" not in caplog.text
-    # It is asked again after the same pause.
-    address.now_s += 14.9
-    assert await address.knows("a")
-    assert await address.is_asked(2)
-    address.now_s += 0.1
+    # It is asked again after a pause that doubles up to the usual one.
+    for times, pause_s in enumerate((1, 2, 4, 8, 15, 15), 2):
+        address.now_s += pause_s - 0.1
+        assert await address.knows("a")
+        assert await address.is_asked(times)
+        address.now_s += 0.1
+        assert await address.knows("a")
+        assert await address.is_asked(times + 1)
+    assert "failures in a row: 7; it may be asked again in 15 s" in caplog.text
     address.content = good
+    address.now_s += 15
     assert await address.knows("a")
-    assert await address.is_asked(3)
+    assert await address.is_asked(9)
+    # All is as before.
+    address.now_s += 300
+    address.content = failure
+    await address.knows("a")
+    await address.is_asked(10)
+    assert "failures in a row: 1; it may be asked again in 1 s" in caplog.records[-1].message
 
 
 async def _begun(address: Address) -> None:
     while not address.asked:
         await asyncio.sleep(0.001)
+
+
+async def test_answer_without_end_stops_no_rotation(caplog: pytest.LogCaptureFixture) -> None:
+    address = Address(request_s=0.01)
+    address.open.clear()
+    assert not await address.knows("a")
+    assert await address.is_asked(1)
+    assert "(TimeoutError)" in caplog.text
+    # The next one has a thread of its own, and all the time that it needs.
+    address.keys._request_s = 1e9
+    thread, address.open = address.open, threading.Event()
+    address.open.set()
+    address.now_s += 1
+    assert await address.knows("a")
+    # What comes late changes nothing.
+    thread.set()
+    assert await address.is_asked(2)
 
 
 async def test_concurrent_lookups_share_one_request() -> None:
@@ -324,6 +354,39 @@ def test_an_immense_answer(more: int) -> None:
         else:
             with pytest.raises(ValueError, match=r"^more than 262144 bytes$"):
                 fetch(url)
+
+
+@contextmanager
+def dripping(head: bytes) -> Iterator[str]:
+    """An address that answers with this, and then for ever with a byte now and then."""
+    gone = threading.Event()
+
+    def drip(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection, suppress(OSError):
+            connection.sendall(head)
+            while not gone.wait(0.01):
+                connection.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=drip, args=(listening,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/keys"
+        finally:
+            gone.set()
+            thread.join()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "head", [b"", HEAD, HEAD + b"X: ", HEAD + b"\r\n", HEAD + b"Content-Length: 9999999\r\n\r\n"]
+)
+def test_dripping_answer_is_cut(head: bytes) -> None:
+    with dripping(head) as url, suppress(OSError, HTTPException, ValueError):
+        assert parse(fetch(url, answer_s=0.2), ISSUER) == {}
 
 
 @pytest.mark.parametrize("status", [302, 307, 404, 500])

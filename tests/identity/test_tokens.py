@@ -39,6 +39,36 @@ def read(presented: str, keys: Callable[[str], Key | None] = find) -> Claims:
     return verify(presented, keys, audience=AUDIENCE)
 
 
+# ---------------------------------------------------------------- what the log says
+
+
+@pytest.mark.parametrize(
+    ("presented", "why"),
+    [
+        ("nonsense", "malformed"),
+        (token(raw_header=b"{}"), "malformed"),
+        (token(b"[]"), "malformed"),
+        (token(claims(exp=NOW - 31, iat=NOW - 600)), "expired"),
+        (token(claims(iat=NOW + 60, exp=NOW + 100)), "not_yet_valid"),
+        (token(claims(nbf=NOW + 60)), "not_yet_valid"),
+        (token(claims(aud="another")), "wrong_audience"),
+        (token(claims(iss="another")), "wrong_issuer"),
+        (token(kid="another"), "unknown_key"),
+        (token(kid="RS256"), "wrong_algorithm"),
+        (token(signer=b"another secret that nobody here knows of"), "bad_signature"),
+        # Whose it is comes first: others learn nothing.
+        (token(claims(exp=NOW - 31), signer=b"another secret that nobody here knows of"), "bad_signature"),
+        (token(claims(exp=NOW + 601)), "bad_claims"),
+        (token(claims(jti=MISSING)), "bad_claims"),
+        (token(claims(gw={"roles": ["owner"]})), "bad_claims"),
+    ],
+)
+def test_the_reason_is_a_code(presented: str, why: str) -> None:
+    with pytest.raises(Unauthenticated) as refused:
+        read(presented)
+    assert (refused.value.why, refused.value.message) == (why, "This gateway needs a valid token.")
+
+
 # ---------------------------------------------------------------- valid
 
 

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,12 +22,13 @@ from gateway.config import Settings
 from gateway.domain.errors import GatewayError
 from gateway.domain.grants import hash_of_meeting
 from gateway.protocol.limits import Limits
-from gateway.protocol.messages import SessionEnd, TranslationFinal
+from gateway.protocol.messages import SessionEnd, SessionStart, TranslationFinal
 from gateway.protocol.rate_limit import TokenBucket
 from gateway.server import access_log
 from gateway.server.access_log import AccessLog, Traced
 from gateway.tracing import spans
 from tests.gateways import running
+from tests.keys import Keyring
 from tests.meetings import joined, say
 from tests.over_http import serving
 from tests.patience import until
@@ -128,6 +130,32 @@ async def test_a_page_of_another_site_leaves_a_line(ended: Ended) -> None:
         await peer.connection.wait_closed()
         await until(lambda: ended("websocket"))
     assert [each["close_code"] for each in ended("websocket")] == [4504]
+
+
+async def test_log_says_why_a_token_is_refused(
+    ended: Ended, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = Keyring(tmp_path)
+    old, good = keys.token(age_s=700), keys.token()
+    presented = {"expired": old, "bad_signature": f"{good[:-4]}AAAA", "missing": None}
+    async with serving(settings=keys.settings()) as (gateway, client):
+        told = set()
+        for token in presented.values():
+            headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+            answer = await client.post("/v1/translate", json=TEXT, headers=headers)
+            told.add((answer.status_code, answer.text))
+        assert len(told) == 1
+        with pytest.raises(InvalidStatus):
+            async with gateway.peer(additional_headers={"Authorization": f"Bearer {old}"}):
+                pass
+        async with gateway.peer() as peer:
+            await peer.send(SessionStart(reads=[], token=old))
+            await peer.connection.wait_closed()
+        await until(lambda: ended("websocket"))
+    assert [line["why"] for line in ended("request")] == [*presented, "expired"]
+    assert [(line["reason"], line["why"]) for line in ended("websocket")] == [("unauthenticated", "expired")]
+    assert "401 (expired) after" in caplog.text
+    assert old not in caplog.text
 
 
 async def test_a_bug_further_in_is_an_error(ended: Ended) -> None:

@@ -341,3 +341,13 @@ async def test_failed_resume_gets_only_known_languages() -> None:
             assert (error["type"], error["code"]) == ("error", "unsupported_language")
         await socket.send(json.dumps({**start, "reads": ["ja"]}))
         assert json.loads(await socket.recv())["recovered"] is False
+
+
+@pytest.mark.parametrize("path", ["/", "/v1", "/v1/streams", "/v1/translate", "/client/client.js"])
+async def test_no_websocket_at_another_address(path: str) -> None:
+    async with running() as gateway:
+        with pytest.raises(InvalidStatus) as refused:
+            async with connect(gateway.url.replace("/v1/stream", path)):
+                pass
+    assert refused.value.response.status_code == 404
+    assert b"/v1/stream" in (refused.value.response.body or b"")

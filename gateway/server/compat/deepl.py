@@ -34,7 +34,16 @@ from gateway.domain.languages import AUTO, language_name, normalise
 from gateway.protocol import checks
 from gateway.server.compat.deepl_glossaries import SCHEMES, DeepLGlossaries, tag_of
 from gateway.server.compat.markup import Kind, Rules
-from gateway.server.compat.requests import CompatResource, Parts, check_texts, known, parameters, translated
+from gateway.server.compat.requests import (
+    CompatResource,
+    Parts,
+    check_texts,
+    check_unread,
+    known,
+    parameters,
+    translated,
+)
+from gateway.server.guard.identity import client_account
 from gateway.server.http.responses import json_response
 from gateway.server.http.usage import TenantUsage
 from gateway.server.translate.plan import Asked
@@ -112,7 +121,8 @@ class _Api:
 
     async def translate(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
-        given = await parameters(request, self._parts.origins, _Text, lists=_LISTS)
+        check_unread(request, self._parts, grant)
+        given = await parameters(request, self._parts, _Text, lists=_LISTS)
         self._check(given)
         # DeepL gives an empty text back, and sites send them.
         filled = [(n, text) for n, text in enumerate(given.text) if text.strip()]
@@ -124,7 +134,7 @@ class _Api:
                 texts=texts,
                 targets=[("target_lang", tag_of(given.target_lang))],
                 source=tag_of(given.source_lang) if given.source_lang else AUTO,
-                glossary=await self._terms(grant, given, [text for _, text in texts]),
+                glossary=await self._terms(grant, client_account(request), given, [text for _, text in texts]),
                 context=given.context or "",
                 formality=_FORMALITY.get(given.formality),
             )
@@ -133,11 +143,11 @@ class _Api:
                 answers[n] = _translation(text, each.source, each.text, given)
         return json_response({"translations": answers})
 
-    async def _terms(self, grant: Grant, given: _Text, texts: list[str]) -> dict[str, str]:
+    async def _terms(self, grant: Grant, address: str, given: _Text, texts: list[str]) -> dict[str, str]:
         if not given.glossary_id:
             return {}
         return await self._glossaries.terms(
-            grant, given.glossary_id, given.source_lang or "", given.target_lang, texts
+            grant, address, given.glossary_id, given.source_lang or "", given.target_lang, texts
         )
 
     def _check(self, given: _Text) -> None:
@@ -159,7 +169,7 @@ class _Api:
     async def languages(self, request: Request) -> ASGIApp:
         await self._grant(request)
         profile = self._parts.translator.engine.profile()
-        if (await parameters(request, self._parts.origins, _Type)).type == "source":
+        if (await parameters(request, self._parts, _Type)).type == "source":
             found = [{"language": tag.upper(), "name": language_name(tag)} for tag in profile.languages]
             return json_response(found)
         formality = "formality" in profile.options

@@ -6,7 +6,6 @@ are translated.
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import io
 import re
@@ -26,7 +25,7 @@ from starlette.types import ASGIApp
 
 from gateway.domain.errors import Forbidden, InvalidValue, LogUnavailable
 from gateway.domain.glossaries import Dictionary, Glossaries, Glossary
-from gateway.domain.grants import Grant
+from gateway.domain.grants import Grant, account_of_tenant
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
 from gateway.server.compat.requests import Parts, known, parameters
@@ -93,9 +92,12 @@ class DeepLGlossaries(Struct, frozen=True):
     glossaries: Callable[[], Glossaries]
 
     async def terms(
-        self, grant: Grant, id: str, source: str, target: str, texts: Collection[str]
+        self, grant: Grant, address: str, id: str, source: str, target: str, texts: Collection[str]
     ) -> dict[str, str]:
-        """Terms in these texts. source, target: DeepL's codes. Raises `StatusError` or `InvalidValue`."""
+        """Terms in these texts. address: of the client, an account; source, target: DeepL's codes.
+
+        Raises `StatusError`, `InvalidValue` or `RateLimited`.
+        """
         profile = self.parts.translator.engine.profile()
         if "glossary" not in profile.options:
             raise InvalidValue(
@@ -108,8 +110,9 @@ class DeepLGlossaries(Struct, frozen=True):
             raise InvalidValue(
                 f"The glossary has no entries from {pair[0]} to {pair[1]} (glossary_id).", field="glossary_id"
             )
-        # In a thread: many terms and a long text take tenths of a second.
-        return await asyncio.to_thread(_occurring, dictionary.terms, texts)
+        # Many terms and a long text take tenths of a second.
+        account, terms = account_of_tenant(grant, address), dictionary.terms
+        return await self.parts.translator.thread.run(account, lambda: _occurring(terms, texts))
 
     # ------------------------------------------------------------ version 2
 
@@ -120,7 +123,7 @@ class DeepLGlossaries(Struct, frozen=True):
 
     async def create_single(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
-        given = await parameters(request, self.parts.origins, _New)
+        given = await parameters(request, self.parts, _New)
         return json_response(_single(await self._create(request, grant, given.name, [given])), HTTPStatus.CREATED)
 
     async def get_single(self, request: Request) -> ASGIApp:
@@ -152,7 +155,7 @@ class DeepLGlossaries(Struct, frozen=True):
 
     async def create_several(self, request: Request) -> ASGIApp:
         grant = await self._grant(request)
-        given = await parameters(request, self.parts.origins, _NewWithSeveral, shape=_nested)
+        given = await parameters(request, self.parts, _NewWithSeveral, shape=_nested)
         glossary = await self._create(request, grant, given.name, given.dictionaries)
         return json_response(_several(glossary), HTTPStatus.CREATED)
 
@@ -163,7 +166,7 @@ class DeepLGlossaries(Struct, frozen=True):
     async def change(self, request: Request) -> ASGIApp:
         """Another name, and entries that are added or take the place of those with the same source term."""
         grant = await self._grant(request)
-        given = await parameters(request, self.parts.origins, _Changed, shape=_nested)
+        given = await parameters(request, self.parts, _Changed, shape=_nested)
         new = self._dictionaries(given.dictionaries)
 
         def changed(before: Glossary) -> Glossary:
@@ -190,7 +193,7 @@ class DeepLGlossaries(Struct, frozen=True):
     async def put_dictionary(self, request: Request) -> ASGIApp:
         """A dictionary in the place of the one with the same languages."""
         grant = await self._grant(request)
-        (new,) = self._dictionaries([await parameters(request, self.parts.origins, _Entries)])
+        (new,) = self._dictionaries([await parameters(request, self.parts, _Entries)])
         await self._change(request, grant, lambda before: _with(before, new))
         return json_response(_info(new))
 
@@ -205,7 +208,7 @@ class DeepLGlossaries(Struct, frozen=True):
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
     async def _asked_dictionary(self, request: Request, glossary: Glossary) -> Dictionary:
-        asked = await parameters(request, self.parts.origins, _Pair)
+        asked = await parameters(request, self.parts, _Pair)
         dictionary = _dictionary(glossary, *self._pair(asked.source_lang, asked.target_lang))
         if dictionary is None:
             raise StatusError(HTTPStatus.NOT_FOUND, "The glossary has no dictionary of these languages.")

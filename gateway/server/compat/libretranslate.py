@@ -7,6 +7,7 @@ Must not know: how texts are translated, who has which key.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated, Literal, TypeVar
 from weakref import WeakValueDictionary
 
@@ -19,7 +20,7 @@ from gateway.domain.errors import Forbidden, ForeignOrigin, GatewayError, Unauth
 from gateway.domain.grants import Grant
 from gateway.domain.languages import AUTO, UNDETERMINED, language_name
 from gateway.server.compat.markup import Rules
-from gateway.server.compat.requests import CompatResource, Parts, known, parameters, translated
+from gateway.server.compat.requests import CompatResource, Parts, check_unread, known, parameters, translated
 from gateway.server.guard.identity import client_account
 from gateway.server.http.responses import json_response
 from gateway.server.translate.plan import Asked
@@ -71,7 +72,7 @@ class _Api:
         self._unknown: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def translate(self, request: Request) -> ASGIApp:
-        grant, given = await self._asked(request, _Text)
+        grant, given = await self._asked(request, _Text, check_unread)
         texts = [given.q] if isinstance(given.q, str) else given.q
         asked = Asked(
             texts=[("q", text) for text in texts], targets=[("target", given.target)], source=given.source
@@ -98,7 +99,7 @@ class _Api:
         )
 
     async def detect(self, request: Request) -> ASGIApp:
-        _, given = await self._asked(request, _Unknown)
+        _, given = await self._asked(request, _Unknown, lambda *_: None)
         await self._parts.translator.detector.load()
         return json_response(self._detected(given.q))
 
@@ -109,16 +110,24 @@ class _Api:
         found = [{"language": tag, "confidence": round(100 * share, 1)} for tag, share in ranked if share >= 0.01]
         return found or [{"language": UNDETERMINED, "confidence": 0.0}]
 
-    async def _asked(self, request: Request, fields: type[_Fields]) -> tuple[Grant, _Fields]:
-        """Who asks for what. A key in the header is checked before the body is read, one in the body cannot be."""
+    async def _asked(
+        self, request: Request, fields: type[_Fields], check: Callable[[Request, Parts, Grant], None]
+    ) -> tuple[Grant, _Fields]:
+        """Who asks for what. A key in the header is checked before the body is read, one in the body cannot be.
+
+        check: as soon as it is known who asks.
+        """
         if _has_bearer(request) or not self._parts.identity.required:
             grant = await known(request, self._parts)
-            return grant, await parameters(request, self._parts.origins, fields)
+            check(request, self._parts, grant)
+            return grant, await parameters(request, self._parts, fields)
         # Requests that wait keep the semaphore in the dictionary.
         turns = self._unknown.setdefault(client_account(request), asyncio.Semaphore(_MOST_UNKNOWN))
         async with turns:
-            given = await parameters(request, self._parts.origins, fields)
-        return await known(request, self._parts, key=given.api_key), given
+            given = await parameters(request, self._parts, fields)
+        grant = await known(request, self._parts, key=given.api_key)
+        check(request, self._parts, grant)
+        return grant, given
 
 
 class _Resource(CompatResource):

@@ -5,8 +5,8 @@ Knows: how their clients send parameters, which errors there are. Must not know:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import parse_qs
 
@@ -19,7 +19,7 @@ from starlette.responses import Response
 from gateway import metrics
 from gateway.domain.audit import Action
 from gateway.domain.errors import GatewayError, InvalidMessage, InvalidValue
-from gateway.domain.grants import Grant
+from gateway.domain.grants import Grant, account_of_tenant
 from gateway.domain.languages import AUTO, UNDETERMINED
 from gateway.protocol import checks
 from gateway.protocol.codec import where_and_why
@@ -36,6 +36,8 @@ from gateway.server.translate.plan import Asked, Job
 
 # Most fields of a form; each text is one.
 _MOST_FIELDS = 1_000
+# Bytes of an address and of a form that are read at once, without a thread.
+_AT_ONCE_BYTES = 8_192
 
 # Most characters of all texts of a call with tags, and most parts between tags that the engine gets of them.
 _MOST_TAGGED_CHARS = 65_536
@@ -82,7 +84,7 @@ class CompatResource(Resource):
 
 async def parameters(
     request: Request,
-    origins: Origins,
+    parts: Parts,
     fields: type[_Fields],
     lists: Collection[str] = (),
     shape: Callable[[dict[str, Any]], dict[str, Any]] = lambda form: form,
@@ -91,18 +93,35 @@ async def parameters(
 
     lists: names of those that may come several times in a form. shape: makes of a form what JSON has.
     Unknown ones are ignored, as these services do.
-    Raises `ForeignOrigin`, `InvalidMessage`, `MessageTooLarge`, `StatusError` or `ClientDisconnect`.
+    Raises `ForeignOrigin`, `InvalidMessage`, `MessageTooLarge`, `RateLimited`, `StatusError`, `ClientDisconnect`.
     """
     # Browsers send forms for any page without asking first.
-    origins.check(request)
-    data = await read_body(request)
+    parts.origins.check(request)
+    data, address = await read_body(request), request.scope["query_string"]
+    is_json = media_type(request) == "application/json"
+    reading = partial(_read, address, data, fields, lists, shape, is_json=is_json)
+    # A form that is escaped throughout takes tenths of a second.
+    if len(address) + (0 if is_json else len(data)) <= _AT_ONCE_BYTES:
+        return reading()
+    return await parts.translator.thread.run(client_account(request), reading)
+
+
+def _read(
+    address: bytes,
+    data: bytes,
+    fields: type[_Fields],
+    lists: Collection[str],
+    shape: Callable[[dict[str, Any]], dict[str, Any]],
+    *,
+    is_json: bool,
+) -> _Fields:
     try:
-        given: Any = _of_form(request.scope["query_string"].decode(), lists)
+        given: Any = _of_form(address.decode(), lists)
     except ValueError as error:
         raise InvalidMessage(f"The parameters in the address cannot be read: {error}.") from None
     given.pop("api_key", None)  # addresses are in logs
     try:
-        if media_type(request) == "application/json":
+        if is_json:
             # Some clients say the type of a body that they do not send.
             body = msgspec.json.decode(data) if data.strip() else {}
             given = given | body if isinstance(body, dict) else body
@@ -140,6 +159,16 @@ async def known(
         # Without keys here, what comes as a key is meant for another server.
         presented = (key or bearer(request, *schemes)) if parts.identity.required else None
         return await parts.identity.grant(presented)
+
+
+def check_unread(request: Request, parts: Parts, grant: Grant) -> None:
+    """What can be refused of a translation before anything of it is looked into. A refusal is in the audit log.
+
+    Raises what `Translator.check_unread` does.
+    """
+    with parts.audit.attempt("translate", request, refusals_only=True) as attempt:
+        attempt.grant = grant
+        parts.translator.check_unread(grant, client_account(request))
 
 
 class Done(Struct, frozen=True):
@@ -184,8 +213,9 @@ def check_texts(texts: Sequence[tuple[str, str]], translator: Translator, rules:
 
 async def _with_tags(request: Request, parts: Parts, grant: Grant, asked: Asked, rules: Rules) -> list[Done]:
     check_texts(asked.texts, parts.translator, rules)
-    # In a thread: tags of a long text take tenths of a second, to find them and to find their places again.
-    tagged = await asyncio.to_thread(lambda: [Tagged(text, rules) for _, text in asked.texts])
+    thread, account = parts.translator.thread, account_of_tenant(grant, client_account(request))
+    # Tags of a long text take tenths of a second, to find them and to find their places again.
+    tagged = await thread.run(account, lambda: [Tagged(text, rules) for _, text in asked.texts])
     wanted = [(n, text) for n, each in enumerate(tagged) for text in each.texts]
     said: list[dict[str, str]] = [{} for _ in tagged]
     sources = ["" if asked.source == AUTO else asked.source] * len(tagged)
@@ -199,8 +229,10 @@ async def _with_tags(request: Request, parts: Parts, grant: Grant, asked: Asked,
         done = await _plain(request, parts, grant, of_parts)
         for (n, text), (job, outcome) in zip(wanted, done, strict=True):
             said[n][text], sources[n] = outcome.text, job.source
-    whole = await asyncio.to_thread(
-        lambda: [each.translated(of.__getitem__) for each, of in zip(tagged, said, strict=True)]
+    whole = await thread.run(
+        account,
+        lambda: [each.translated(of.__getitem__) for each, of in zip(tagged, said, strict=True)],
+        goes_on=True,
     )
     return [
         Done(source or UNDETERMINED, text, each.plain)
@@ -213,5 +245,5 @@ async def _plain(request: Request, parts: Parts, grant: Grant, asked: Asked) -> 
         await parts.translator.detector.load()
     whole = replace(asked, all_or_none=True)
     most = _MOST_TAGGED_PARTS if asked.samples else None
-    with parts.translator.admit(whole, grant, client_account(request), most=most) as call:
+    with await parts.translator.admit(whole, grant, client_account(request), most=most) as call:
         return list(zip(call.jobs, await call.translate_whole(request.receive), strict=True))

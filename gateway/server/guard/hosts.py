@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 _LOOPBACK_NAMES = ("localhost",)
-_HEALTH = ("/healthz", "/readyz")
+HEALTH = ("/healthz", "/readyz")
 
 
 class AllowedHosts:
@@ -34,7 +34,7 @@ class AllowedHosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Health checks come under any name, or under none, and learn nothing.
-        if scope["type"] == "lifespan" or scope["path"] in _HEALTH:
+        if scope["type"] == "lifespan" or scope["path"] in HEALTH:
             await self._app(scope, receive, send)
             return
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]

@@ -19,6 +19,9 @@ from gateway.server.guard.connections import Connections, Place
 HEAD_BYTES = 65_536
 HEAD_FIELDS = 128
 
+BEGUN_S = "begun_s"
+"""In the state of a WebSocket's scope: when its handshake, or its connection, began, by the event loop's clock."""
+
 # Parsed in one go.
 _PIECE_BYTES = 4_096
 
@@ -46,10 +49,22 @@ class _Flow(FlowControl):
 
 
 class GuardedHttp(HttpToolsProtocol):
-    """request_s: seconds to send a request's head, counted from the first byte or the connection, and its body."""
+    """request_s: seconds to send a request's head, counted from the first byte or the connection, and its body.
 
-    def __init__(self, *args: Any, connections: Connections, request_s: float, **kwargs: Any) -> None:
+    begun_s: when the connection began, by the event loop's clock, if a handshake of TLS came before this.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        connections: Connections,
+        request_s: float,
+        begun_s: float | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
+        # When the newest request began.
+        self._begun_s = self.loop.time() if begun_s is None else begun_s
         self._guard = connections
         self._request_s = request_s
         self.headers = []
@@ -68,7 +83,8 @@ class GuardedHttp(HttpToolsProtocol):
         super().connection_made(transport)
         self.flow = _Flow(transport, lambda: self.loop.call_soon(self._feed))
         self._place = self._guard.enter(self.client[0] if self.client else "", transport.abort)
-        self._arm(_CROWDED_S if self._place.crowded else self._request_s)
+        spent_s = self.loop.time() - self._begun_s
+        self._arm(_CROWDED_S if self._place.crowded else max(0.0, self._request_s - spent_s))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
@@ -80,8 +96,9 @@ class GuardedHttp(HttpToolsProtocol):
         if self._place is not None and self._place.crowded:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "This gateway holds as many connections as it can.")
             return
-        # The WebSocket's protocol takes a place of its own.
+        # The WebSocket's protocol takes a place of its own. What its client may take to start began with this.
         self._end()
+        self.app_state = {**self.app_state, BEGUN_S: self._begun_s}
         super().handle_websocket_upgrade()
 
     def _end(self) -> None:
@@ -134,6 +151,11 @@ class GuardedHttp(HttpToolsProtocol):
             return
         self._arm(self._request_s)
         super().on_headers_complete()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self.cycle is not None:  # not the first: that began with the connection
+            self._begun_s = self.loop.time()
 
     def on_message_complete(self) -> None:
         if self._over:

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
-from gateway.domain.errors import Unauthenticated
+from gateway.domain.errors import GatewayError, Unauthenticated
 from gateway.domain.grants import OPEN, Grant
 from gateway.domain.ports import Authenticator
 
@@ -62,8 +63,14 @@ def bearer(connection: HTTPConnection, *schemes: str) -> str | None:
         return None
     scheme, _, presented = headers[0].partition(" ")
     if len(headers) > 1 or scheme.lower() not in ("bearer", *schemes) or not presented.strip():
-        raise Unauthenticated
+        raise Unauthenticated(why="malformed")
     return presented.strip()
+
+
+def note_why(scope: Scope, error: GatewayError) -> None:
+    """Keep the reason why nobody is known by their token, for the line of the log: the client is not told."""
+    if isinstance(error, Unauthenticated):
+        scope.setdefault("state", {})["why"] = error.why
 
 
 def challenge(status: int) -> dict[str, str]:

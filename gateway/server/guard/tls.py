@@ -104,6 +104,7 @@ class TlsHandshake(asyncio.Protocol):
         # Read and not given to anybody yet: first what is encrypted, later what is not.
         self._early = bytearray()
         self._loop = asyncio.get_running_loop()
+        self._begun_s = self._loop.time()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
@@ -130,7 +131,8 @@ class TlsHandshake(asyncio.Protocol):
             self._transport.abort()
             return
         transport.set_write_buffer_limits(_UNSENT_BYTES)
-        protocol = self._then()
+        # The handshake is a part of the time for the first request.
+        protocol = self._then(begun_s=self._begun_s)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
         if self._early:

@@ -39,6 +39,10 @@ _TURN_FRAMES = 64
 _TURN_PIECES = 64
 
 
+# For the last frames to leave for a client that was silent.
+_SILENT_S = 0.5
+
+
 @dataclass(frozen=True, slots=True)
 class FrameBudget:
     """What one connection may send, control frames and fragments included."""
@@ -102,6 +106,13 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
 
     # ------------------------------------------------------------ writing
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.close" and message.get("code") == CloseCode.IDLE:
+            # From a client that says nothing, no close frame is waited for, nor TLS's goodbye.
+            self.transport.close()
+            self.loop.call_later(_SILENT_S, self.transport.abort)
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)

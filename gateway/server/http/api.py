@@ -44,7 +44,7 @@ from gateway.server.http.bodies import (
     Translation,
     TranslationWarning,
 )
-from gateway.server.http.qr import posted_qr_code, qr_code
+from gateway.server.http.qr import QrCodes
 from gateway.server.http.readiness import Auth, Whole, readiness, readyz
 from gateway.server.http.request_bodies import BODY_BYTES, decoded, read_json
 from gateway.server.http.responses import Resource, json_response, problem_response
@@ -61,6 +61,7 @@ def routes(api: Api, log: EventLog) -> list[BaseRoute]:
     transcripts = Transcripts(
         log, translator.engine, api.identity, api.audit, most_languages=translator.limits.languages
     )
+    codes = QrCodes(translator.thread)
     return [
         Route("/v1/translate", Resource(POST=api.translate)),
         Route("/v1/languages", Resource(GET=api.languages)),
@@ -68,7 +69,7 @@ def routes(api: Api, log: EventLog) -> list[BaseRoute]:
         Route("/v1/meetings/{meeting}/transcript", Resource(DELETE=transcripts.erase)),
         Route("/v1/stream", Resource(GET=api.stream)),
         Route("/v1/{rest:path}", Resource()),
-        Route("/qr.svg", Resource(GET=qr_code, POST=posted_qr_code)),
+        Route("/qr.svg", Resource(GET=codes.get, POST=codes.post)),
         Route("/errors/{code}", Resource(GET=api.error)),
         Route("/healthz", Resource(GET=api.healthz)),
         Route("/readyz", Resource(GET=api.readyz)),
@@ -103,7 +104,7 @@ class Api(Struct, frozen=True, kw_only=True, dict=True):
             wanted, unknown = asked(body), unknown_fields(data)
             if wanted.source == AUTO:
                 await self.translator.detector.load()
-            call = self.translator.admit(wanted, grant, account)
+            call = await self.translator.admit(wanted, grant, account)
         warnings = [TranslationWarning(option.code, option.message, option.field) for option in call.left_out]
         warnings += [
             TranslationWarning("unknown_field", f"There is no field {name!r}; it is ignored.", name)

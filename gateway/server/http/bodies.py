@@ -50,6 +50,7 @@ TRANSLATE_ERRORS: tuple[type[GatewayError], ...] = (
     TextTooLong,
     QuotaExceeded,
     DailyQuotaExceeded,
+    RateLimited,
     Overloaded,
     Draining,
     EngineUnavailable,
@@ -82,7 +83,7 @@ TOKEN_ERRORS: tuple[type[GatewayError], ...] = (
 # The same for a tenant's usage.
 USAGE_ERRORS: tuple[type[GatewayError], ...] = (Unauthenticated, Forbidden)
 # The same for a QR code.
-QR_ERRORS: tuple[type[GatewayError], ...] = (InvalidValue, LimitExceeded, GatewayError)
+QR_ERRORS: tuple[type[GatewayError], ...] = (InvalidValue, LimitExceeded, GatewayError, RateLimited)
 # Every error of the tree that an HTTP answer may contain, by status, in the order of the documentation.
 HTTP_ERRORS: tuple[type[GatewayError], ...] = tuple(
     sorted(
@@ -308,7 +309,7 @@ class EngineReadiness(Struct, frozen=True):
 
 
 class Readiness(Struct, frozen=True):
-    """Whether the gateway accepts translations now. `reason` is a sentence for people, empty if all is well."""
+    """Whether the gateway accepts translations now. `reason` says to people what is not well; empty if all is."""
 
     status: Literal["ready", "restarting", "starting", "failed", "draining"]
     reason: str

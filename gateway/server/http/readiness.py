@@ -32,6 +32,8 @@ class Whole(Struct, frozen=True, tag="whole", array_like=True):
     absent: str = ""
     # Where there are several engines, each of them.
     lanes: tuple[LaneHealth, ...] = ()
+    # Why the store takes nothing new, in a sentence. Empty: it does.
+    store: str = ""
 
 
 def readiness(health: EngineHealth, whole: Whole, auth: Auth) -> Readiness:
@@ -51,7 +53,10 @@ def readiness(health: EngineHealth, whole: Whole, auth: Auth) -> Readiness:
         case _ if not whole.serves:
             return Readiness("starting", whole.absent, *load)
         case _:
-            return Readiness("ready", " ".join(filter(None, (whole.absent, health.reason))), *load)
+            # With a store that takes nothing new, too: texts over HTTP need none, sessions continue, and all
+            # gateways have the same store, so that a proxy would have nowhere else to go.
+            reasons = filter(None, (whole.store, whole.absent, health.reason))
+            return Readiness("ready", " ".join(reasons), *load)
 
 
 def engine_readiness(lane: LaneHealth) -> EngineReadiness:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway import metrics
 from gateway.domain.errors import GatewayError
-from gateway.server.guard.identity import challenge
+from gateway.server.guard.identity import challenge, note_why
 from gateway.server.http import bodies
 from gateway.server.http.bodies import Problem
 
@@ -57,6 +57,8 @@ class Resource:
         except ClientDisconnect:
             return
         except (GatewayError, StatusError) as error:
+            if isinstance(error, GatewayError):
+                note_why(scope, error)
             await self.refusal(error)(scope, receive, send)
 
     def refusal(self, error: GatewayError | StatusError) -> Response:

@@ -12,6 +12,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 
 import msgspec
@@ -37,6 +38,7 @@ from gateway.domain.ports import Engine, EventLog
 from gateway.meeting.transcript import Spoken, marked, plain_text, readable, subrip, transcript, webvtt
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
 from gateway.server.guard.audit import Attempt, Audit
+from gateway.server.guard.fair_thread import FairThread
 from gateway.server.guard.identity import Identity, client_account
 from gateway.server.http import bodies
 from gateway.server.http.bodies import TranscriptAnswer, TranscriptText, TranscriptUtterance
@@ -76,8 +78,7 @@ class Transcripts:
         self._log = log
         self._engine = engine
         self._most_languages = most_languages
-        # One at a time: several threads at work would each take the interpreter from live meetings.
-        self._writing = asyncio.Lock()
+        self._thread = FairThread("transcripts")
         # Account → transcripts that are waited for, made or sent.
         self._wanted: Counter[str] = Counter()
 
@@ -102,7 +103,7 @@ class Transcripts:
             raise RateLimited(f"{_MOST_WANTED} transcripts are under way.", retry_after_ms=1_000)
         self._wanted[account] += 1
         try:
-            response = await self._written(grant.tenant, meeting, format, langs, part, mark)
+            response = await self._written(account, grant.tenant, meeting, format, langs, part, mark)
         except BaseException:
             self._received(account)
             raise
@@ -130,12 +131,20 @@ class Transcripts:
             del self._wanted[account]
 
     async def _written(
-        self, tenant: str, meeting: str, format: str, langs: Sequence[str], part: Part | None, mark: bool
+        self,
+        account: str,
+        tenant: str,
+        meeting: str,
+        format: str,
+        langs: Sequence[str],
+        part: Part | None,
+        mark: bool,
     ) -> Response:
-        async with self._writing:
+        # With what is read for it, as that takes memory.
+        async with self._thread.turn(account):
             page = await self._kept(tenant, meeting, part)
-            # In a thread: a long transcript takes a while, and live meetings must not wait.
-            content = await asyncio.to_thread(_content, format, meeting, page, langs, mark)
+            # A long transcript takes a while, and live meetings must not wait.
+            content = await self._thread.run_now(partial(_content, format, meeting, page, langs, mark))
         name = ".".join([meeting.strip("."), "-".join(langs), format] if langs else [meeting.strip("."), format])
         headers = {
             "Cache-Control": "no-store",

@@ -25,6 +25,7 @@ from gateway.domain.languages import UNDETERMINED
 from gateway.domain.log import Timings
 from gateway.domain.ports import Engine
 from gateway.protocol.limits import Limits
+from gateway.server.guard.fair_thread import FairThread
 from gateway.server.translate.detection import Detector
 from gateway.server.translate.plan import Asked, Job, Plan, plan
 from gateway.sessions.grants import check_reads, check_role, check_speaks
@@ -34,6 +35,10 @@ from gateway.translation.scheduling.ticket import Generated, Ticket
 
 NO_TIME = Timings(0.0, 0.0, 0.0)
 """Timings of a text that the engine does not translate."""
+
+
+# Characters of the texts of a call that are looked into at once: that takes no longer than to have a thread do it.
+_AT_ONCE_CHARS = 2_000
 
 
 class Translated(Struct, frozen=True):
@@ -66,20 +71,28 @@ class Translator:
         self.batch_texts = batch_texts
         self._segment_chars = segment_chars
         self.detector = detector or Detector()
+        # Looks into texts: tags, terms, sentences.
+        self.thread = FairThread("texts")
 
     def check_unread(self, grant: Grant, address: str) -> None:
-        """Raises `Overloaded` where no call would be admitted, whatever it asks for. address: as below."""
+        """Raises where no call would be admitted, whatever it asks for. address: as below.
+
+        `Forbidden`, `DailyQuotaExceeded`, `QuotaExceeded` or `Overloaded`.
+        """
+        check_role(grant, "speak", "source_lang")
+        check_role(grant, "read", "reads")
         self.scheduler.door.check_unread(account_of_tenant(grant, address))
 
-    def admit(self, asked: Asked, grant: Grant, address: str, *, most: int | None = None) -> Call:
-        """Take a call on; the caller has to enter it, without awaiting anything before.
+    async def admit(self, asked: Asked, grant: Grant, address: str, *, most: int | None = None) -> Call:
+        """Take a call on; the caller has to enter it, without awaiting anything between.
 
         Where languages are to be detected, `detector.load` comes first.
         address: whom to charge where there are no tenants. most: texts; None: `batch_texts`.
         Raises `GatewayError`.
         """
         account = account_of_tenant(grant, address)
-        planned = plan(
+        planning = partial(
+            plan,
             asked,
             scope=f"http:{account}",
             id_prefix=f"http-{secrets.token_hex(8)}",
@@ -90,6 +103,8 @@ class Translator:
             detect=self.detector.detect,
             traceparent=spans.current().traceparent,
         )
+        is_short = sum(len(text) for _, text in asked.texts) <= _AT_ONCE_CHARS
+        planned = planning() if is_short else await self.thread.run(account, planning, goes_on=bool(asked.samples))
         _check(grant, planned)
         divided = [job for job in planned.jobs if job.requests]
         # Nothing may be awaited from here until the call is entered, because only it gives the places back.

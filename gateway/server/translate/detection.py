@@ -6,6 +6,7 @@ Knows: the detector's library and model, what languages are written with. Must n
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Collection
 from functools import cache
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ class Detector:
 
     def __init__(self) -> None:
         self._loading = asyncio.Lock()
+        # Texts over HTTP are looked into in a thread; each takes less than a millisecond here.
+        self._ranking = threading.Lock()
         self._identifier: LanguageIdentifier | None = None
         # The library's code of each language → the model's; what it was restricted to last.
         self._tags: dict[str, str] = {}
@@ -54,11 +57,12 @@ class Detector:
         text = text[:DETECTED_CHARS]
         if not any(map(str.isalpha, text)):
             return []
-        identifier = self._restricted(tuple(languages))
-        if not self._tags:
-            return []
+        with self._ranking:
+            identifier = self._restricted(tuple(languages))
+            if not self._tags:
+                return []
+            found = {self._tags[code]: float(share) for code, share in identifier.rank(text)}
         order = {tag: place for place, tag in enumerate(languages)}
-        found = {self._tags[code]: float(share) for code, share in identifier.rank(text)}
         written = _written(text, found)
         total = sum(found[tag] for tag in written)
         shares = {tag: found[tag] / total if total and tag in written else 0.0 for tag in found}

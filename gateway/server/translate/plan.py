@@ -116,11 +116,15 @@ def plan(
     options = _options(asked, profile, limits)
     most_parts = max(1, _MOST_REQUESTS // (len(asked.texts) * len(targets)))
     jobs: list[Job] = []
+    # The parts of a text have one sample.
+    detected: dict[str, str | None] = {}
     for index, (field, text) in enumerate(asked.texts):
         lang, error = source, _error(text, limits, field)
         if lang == AUTO:
             sample = asked.samples[index] if asked.samples else text
-            lang = (error is None and detect(sample, profile.languages)) or UNDETERMINED
+            if error is None and sample not in detected:
+                detected[sample] = detect(sample, profile.languages)
+            lang = (error is None and detected[sample]) or UNDETERMINED
         for target in targets:
             job = Job(index, field, text, lang, target, error=error or _pair_error(lang, target, profile, field))
             if job.error is None and lang not in (target, UNDETERMINED):

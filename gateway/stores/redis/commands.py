@@ -120,6 +120,8 @@ class Commands:
         self._queue: deque[_Waiting] = deque()
         self._arrived = asyncio.Event()
         self._connection: Wire | None = None
+        # Whether the store has refused new work, until it has room again.
+        self.is_full = False
         # How long pipelines have taken lately, in seconds.
         self.answered_s = 0.0
         # Why it refuses commands → when that was said.
@@ -215,6 +217,7 @@ class Commands:
                 except NotLoaded:
                     prepared = False
                 except Full as error:
+                    self.is_full = True
                     self._tell_refused(error)
                     waiting.fail(unavailable("The store of the meetings' logs is full."))
                 except Refused as error:

@@ -252,7 +252,7 @@ class RedisSessionStore:
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
         reply: int = await self._run("use", *_token(used), session)
         if not reply:
-            raise Unauthenticated
+            raise Unauthenticated(why="used")
         return reply > 1
 
     async def revoke(self, revocation: Revocation) -> None:
@@ -424,6 +424,6 @@ def _refuse(reply: list[bytes], bounds: Bounds) -> NoReturn:
     elif what == b"joins":
         bounds.check_joins(counts[0] / 1_000)
     elif what == b"token":
-        raise Unauthenticated
+        raise Unauthenticated(why="used")
     # It was ended before it had begun.
     raise unavailable("The session could not be begun.")

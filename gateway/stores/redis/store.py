@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from gateway.domain.errors import LogUnavailable
 from gateway.stores.redis.checks import check
 from gateway.stores.redis.commands import Commands
 from gateway.stores.redis.connection import Command, Connection, address_of
@@ -21,7 +23,9 @@ from gateway.stores.sealing import Seal
 _SCRIPTS = Path(__file__).with_name("scripts")
 # These promise more: a full store refuses them before they have changed anything. With all others, what was
 # accepted is finished, what has expired goes, and gateways are there, also while the store is full.
-_NEW_WORK = ("accept", "claim", "session_store/begin", "glossaries/put")
+_NEW_WORK = ("accept", "claim", "session_store/begin", "glossaries/put", "find_room")
+# How long to wait for the answer whether there is room.
+_ROOM_PATIENCE_S = 1.0
 # What scripts begin with, all of them and those of a folder.
 _SHARED, _OF_FOLDER = "shared", "common"
 
@@ -96,6 +100,12 @@ class RedisStore:
     async def run_script(self, name: str, *arguments: bytes | str | int, patience_s: float | None = None) -> Any:
         """A script's answer. Raises `LogUnavailable`."""
         return await self.commands.run("EVALSHA", sha(name), 0, *arguments, patience_s=patience_s)
+
+    async def find_room(self) -> None:
+        """Find out whether the store takes new work; `commands.is_full` says it. Never raises."""
+        with suppress(LogUnavailable):
+            await self.run_script("find_room", patience_s=_ROOM_PATIENCE_S)
+            self.commands.is_full = False
 
     def channel(self, meeting: str, name: str) -> bytes:
         """What is pushed of a meeting."""

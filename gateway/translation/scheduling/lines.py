@@ -321,24 +321,24 @@ class Line:
         return ""
 
     def _turns_ahead(self, new: Newcomers) -> int:
-        """How many turns come before that of the last newcomer.
+        """How many turns come before that of the first newcomer.
 
         Accounts take turns, and so do the meetings of each. So a final waits for no more rounds of the others than
         its own meeting needs, but for each of them: while more comes than the engine carries, each that has had a
         turn is there again. Whether it does is not known, so it counts as at most twice what waits.
+
+        Those that come together do not count, languages of an utterance or texts of a call: they are no queue
+        before themselves, and would be as many however often they came again.
         """
-        account, meeting, priority, count = new
+        account, meeting, priority, _ = new
         queue = self.queue
-        # Texts without a meeting are a batch, of which all count. Those of an utterance do not: it is as welcome
-        # in many languages as in one.
-        own = 0 if meeting else count - 1
         if priority > FINAL:
-            return queue.ahead(priority) + own
-        turns = own + queue.ahead_of_meeting(priority, account, meeting)
+            return queue.ahead(priority)
+        turns = queue.ahead_of_meeting(priority, account, meeting)
         rounds = 1 + queue.utterances_ahead(priority, account, meeting)
         turns += rounds * queue.round_of_others(priority, account, meeting)
         turns += (turns + 1) * len(queue.accounts(priority) - {account})
-        return min(turns, own + 2 * queue.ahead(priority))
+        return min(turns, 2 * queue.ahead(priority))
 
     def _later_s(self, new: Newcomers, wait_s: float, now_s: float) -> float:
         """In how many seconds a final may come again that is refused now.
@@ -496,7 +496,11 @@ class Door:
             self._check_line(route, new, self._room(route), promised=True)
 
     def check_unread(self, account: str) -> None:
-        """Raises `Overloaded` where no final of an account may come in, whatever it says."""
+        """Raises `Overloaded` or `QuotaExceeded` where no final over HTTP may come in, whatever it says."""
+        tenant = tenant_of_account(account)
+        self._quotas.check_day(tenant, "")
+        if not any(self._room(lane.route) for lane in self._lanes):
+            self._quotas.check_waiting(tenant, self._lines.ahead_of_account(FINAL, account), 1)
         refused: Overloaded | None = None
         # Routes of lanes, too, for which no request came so far.
         for route in {line.route for line in self._lines} | {lane.route for lane in self._lanes}:

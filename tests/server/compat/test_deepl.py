@@ -16,8 +16,10 @@ import pytest
 
 from gateway.config import AuthSettings, Settings
 from gateway.domain.engine import TranslationOptions
+from gateway.domain.quotas import Quota
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
+from gateway.server.compat import requests
 from gateway.server.compat.tagged import Tagged
 from tests.gateways import SCRIPT, Running, running
 from tests.keys import Keyring
@@ -71,6 +73,19 @@ async def test_one_text_and_several(gateway: Running) -> None:
     several = await asked(gateway, lambda client: client.translate_text(texts, source_lang="EN", target_lang="DE"))
     assert isinstance(several, list)
     assert [result.text for result in several] == ["[de] one", "", "[de] two"]
+
+
+async def test_fifty_texts_pass_a_slow_engine() -> None:
+    script = Script(first_token_s=0.01, token_s=0.001, max_running=1)
+    texts = [f"text {n}" for n in range(50)]
+    async with running(Settings(max_queue_s=0.1), script=script) as gateway:
+        # After the first call it is known how slow the engine is.
+        for _ in range(2):
+            said = await asked(
+                gateway, lambda client: client.translate_text(texts, source_lang="EN", target_lang="JA")
+            )
+            assert isinstance(said, list)
+            assert [result.text for result in said] == [f"[ja] {text}" for text in texts]
 
 
 async def test_the_source_language_is_detected(gateway: Running) -> None:
@@ -185,6 +200,40 @@ async def test_tags_are_read_and_placed_in_threads(monkeypatch: pytest.MonkeyPat
 
 
 # ---------------------------------------------------------------- languages, usage
+
+
+@pytest.mark.parametrize(
+    ("roles", "quota", "status", "outcome"),
+    [
+        ({"read"}, Quota(), 403, "forbidden"),
+        ({"speak"}, Quota(), 403, "forbidden"),
+        ({"speak", "read"}, Quota(characters=0), 456, "daily_quota_exceeded"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/v2/translate", "/translate"])
+async def test_refused_calls_are_not_looked_into(
+    path: str,
+    roles: set[str],
+    quota: Quota,
+    status: int,
+    outcome: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(requests, "Tagged", lambda text, _: looked.append(text))
+    keys, file = Keyring(tmp_path), tmp_path / "audit.jsonl"
+    settings = Settings(auth=AuthSettings(keys_file=str(keys.path), audit_file=str(file)))
+    call = {"text": ["a <x/>" * 9_000], "target_lang": "DE", "source_lang": "EN", "tag_handling": "xml"}
+    if path == "/translate":
+        call = {"q": "a <x/>" * 9_000, "source": "en", "target": "de", "format": "html"}
+        status = 429 if status == 456 else status
+    async with serving(settings=settings) as (gateway, client):
+        monkeypatch.setattr(gateway.gateway.quotas, "of", lambda _: quota)
+        answer = await client.post(path, json=call, headers=keys.bearer(roles=frozenset(roles)))
+    assert answer.status_code == status, answer.text
+    assert looked == []
+    assert [json.loads(line)["outcome"] for line in file.read_text().splitlines()] == [outcome]
 
 
 async def test_languages() -> None:

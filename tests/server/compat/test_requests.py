@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from types import SimpleNamespace
+from typing import Any, cast
+from urllib.parse import parse_qs
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import Request
 
 from gateway.domain.errors import ForeignOrigin, InvalidMessage
-from gateway.server.compat.requests import parameters
+from gateway.server.compat.requests import Parts, parameters
+from gateway.server.guard.fair_thread import FairThread
 from gateway.server.guard.origins import Origins
 from gateway.server.http.responses import StatusError
 
 FORM = "application/x-www-form-urlencoded"
+
+
+THREAD = FairThread("test")
+PARTS = Parts(cast(Any, SimpleNamespace(thread=THREAD)), cast(Any, None), cast(Any, None), Origins())
 
 
 class Fields(Struct):
@@ -54,12 +63,27 @@ def request(body: bytes = b"", media_type: str = "", query: bytes = b"", encodin
     ],
 )
 async def test_json_forms_and_addresses_say_the_same(sent: Request) -> None:
-    assert await parameters(sent, Origins(), Fields, lists=("text",)) == Fields(["a", "b&c"], "n", 3, True)
+    assert await parameters(sent, PARTS, Fields, lists=("text",)) == Fields(["a", "b&c"], "n", 3, True)
+
+
+async def test_long_forms_are_read_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+
+    def watched(*args: Any, **options: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return parse_qs(*args, **options)
+
+    monkeypatch.setattr("gateway.server.compat.requests.parse_qs", watched)
+    escaped = b"name=" + b"%61" * 10_000
+    for sent in (request(escaped, FORM), request(query=escaped)):
+        assert (await parameters(sent, PARTS, Fields)).name == "a" * 10_000
+    assert len(threads) == 4
+    assert threading.main_thread().name not in threads
 
 
 async def test_the_body_counts_more_than_the_address() -> None:
     sent = request(b'{"name": "b"}', "application/json", query=b"name=a&count=3")
-    assert await parameters(sent, Origins(), Fields) == Fields(name="b", count=3)
+    assert await parameters(sent, PARTS, Fields) == Fields(name="b", count=3)
 
 
 @pytest.mark.parametrize(
@@ -79,22 +103,24 @@ async def test_the_body_counts_more_than_the_address() -> None:
 )
 async def test_what_cannot_be_read_is_named(sent: Request, field: str | None) -> None:
     with pytest.raises(InvalidMessage) as caught:
-        await parameters(sent, Origins(), Fields, lists=("text",))
+        await parameters(sent, PARTS, Fields, lists=("text",))
     assert caught.value.field == field
 
 
 async def test_a_body_that_is_packed_is_refused() -> None:
     with pytest.raises(StatusError):
-        await parameters(request(b"x", FORM, encoding="gzip"), Origins(), Fields)
+        await parameters(request(b"x", FORM, encoding="gzip"), PARTS, Fields)
 
 
 async def test_foreign_page_is_refused_and_address_keys_ignored() -> None:
     sent = request(b"name=n", FORM, query=b"api_key=secret")
     sent.scope["headers"] += [(b"origin", b"https://evil.example"), (b"host", b"gateway.example")]
     with pytest.raises(ForeignOrigin):
-        await parameters(sent, Origins(), Fields)
-    assert await parameters(sent, Origins(["https://evil.example"]), Fields) == Fields(name="n")
-    assert await parameters(request(query=b"api_key=secret"), Origins(), WithKey) == WithKey()
+        await parameters(sent, PARTS, Fields)
+    assert await parameters(sent, replace(PARTS, origins=Origins(["https://evil.example"])), Fields) == Fields(
+        name="n"
+    )
+    assert await parameters(request(query=b"api_key=secret"), PARTS, WithKey) == WithKey()
 
 
 class WithKey(Struct):

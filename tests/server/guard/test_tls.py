@@ -21,12 +21,14 @@ import uvloop
 
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
+from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionStart, SessionStarted
 from gateway.server.guard.connections import Connections
 from gateway.server.guard.http import HEAD_FIELDS
 from gateway.server.guard.tls import HSTS, server_context
 from tests.certificates import Certificate, certificate
 from tests.clocks import swiftly
+from tests.frames import UPGRADE
 from tests.gateways import Running, running
 
 HOST = b"Host: 127.0.0.1\r\n"
@@ -458,3 +460,17 @@ async def test_a_gateway_that_stops_does_not_wait_for_handshakes(
                 assert await silent.rest() == await began.rest() == b""
                 await nothing_is_left(gateway)
     assert not re.search("timeout graceful shutdown exceeded", caplog.text)
+
+
+@swiftly
+async def test_silent_websocket_is_gone_within_its_time(pair: Certificate) -> None:
+    """The handshake is a part of the time; neither a close frame nor TLS's goodbye is answered."""
+    clock = asyncio.get_running_loop().time
+    async with running(settings(pair)) as gateway:
+        begun_s = clock()
+        with wire(gateway, pair) as client:
+            await asyncio.sleep(10)
+            await client.send(client.hello())
+            await client.send(await client.finish(UPGRADE))
+            await client.rest()
+            assert clock() - begun_s < Limits().start_timeout_s + 1

@@ -250,3 +250,49 @@ def test_every_client_within_the_limits_is_within_the_budget(limits: Limits) -> 
     assert budget.bytes_per_s > limits.messages_per_s * longest
     assert budget.bytes_burst > limits.messages_burst * longest
     assert budget.bytes_burst >= 4 * limits.message_bytes
+
+
+# ---------------------------------------------------------------- one that starts nothing
+
+
+@contextlib.asynccontextmanager
+async def line(gateway: Running) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """One connection, on which nothing was said."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
+@pytest.mark.parametrize("says", [b"", frame(PING)], ids=["nothing", "pings"])
+@swiftly
+async def test_silent_client_is_gone_within_its_time(says: bytes) -> None:
+    """From the connection to its end, whatever the time was spent on; it answers no close frame."""
+    clock = asyncio.get_running_loop().time
+    async with running() as gateway:
+        begun_s = clock()
+        async with line(gateway) as (reader, writer):
+            for at in range(0, len(UPGRADE), 20):
+                await asyncio.sleep(1)
+                writer.write(UPGRADE[at : at + 20])
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(says)
+            assert b"start_timeout" in await reader.read()
+            assert clock() - begun_s < Limits().start_timeout_s + 1
+
+
+@swiftly
+async def test_start_has_its_time_on_an_old_connection() -> None:
+    async with running() as gateway, line(gateway) as (reader, writer):
+        for _ in range(5):
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            await reader.readuntil(b'{"status":"alive"}')
+            await asyncio.sleep(4)
+        writer.write(UPGRADE)
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(Limits().start_timeout_s - 1)
+        start = JSON.encode(START)
+        assert isinstance(start, str)
+        writer.write(frame(TEXT, start.encode()))
+        assert b"session.started" in await reader.readuntil(b"}")

@@ -20,6 +20,7 @@ NONE_SERVES = Whole(0, 0, serves=False, absent="Workers 1 and 2 do not serve now
     [
         (READY, TWO_SERVE, "ready", "", 200),
         (READY, ONE_SERVES, "ready", "Worker 2 does not serve now.", 200),
+        (READY, Whole(3, 4, store="The store is full."), "ready", "The store is full.", 200),
         (READY, NONE_SERVES, "starting", "Workers 1 and 2 do not serve now.", 503),
         (READY, Whole(0, 0, draining=True), "draining", "The gateway is shutting down.", 503),
         (EngineHealth(EngineState.STOPPED), TWO_SERVE, "draining", "The gateway is shutting down.", 503),

@@ -43,22 +43,25 @@ async def gone() -> Any:
 
 async def test_first_failure_stops_an_all_or_none_call(gateway: Running) -> None:
     scheduler = gateway.gateway.scheduler
-    with translator(gateway).admit(asking("a", "b"), OPEN, "1.1.1.1") as call:
+    with await translator(gateway).admit(asking("a", "b"), OPEN, "1.1.1.1") as call:
         assert [each.text for each in await call.translate_whole(never)] == ["[ja] a", "[ja] b"]
-    with pytest.raises(EngineFailed), translator(gateway).admit(asking("STALL", "FAIL"), OPEN, "1.1.1.1") as call:
+    with (
+        pytest.raises(EngineFailed),
+        await translator(gateway).admit(asking("STALL", "FAIL"), OPEN, "1.1.1.1") as call,
+    ):
         await call.translate_whole(never)
     assert (scheduler.running, scheduler.waiting) == (0, 0)
 
 
 async def test_a_text_grows_in_the_order_of_its_sentences(gateway: Running) -> None:
     shown: list[str] = []
-    with translator(gateway).admit(asking("One two. STALL\nThree."), OPEN, "1.1.1.1") as call:
+    with await translator(gateway).admit(asking("One two. STALL\nThree."), OPEN, "1.1.1.1") as call:
         stalled = asyncio.create_task(call.translate(0, shown.append))
         while shown[-1:] != ["[ja] One two."]:
             await asyncio.sleep(0.01)
         stalled.cancel()
     shown.clear()
-    with translator(gateway).admit(asking(" One two. Yes.\n\nThree. "), OPEN, "1.1.1.1") as call:
+    with await translator(gateway).admit(asking(" One two. Yes.\n\nThree. "), OPEN, "1.1.1.1") as call:
         done = await call.translate(0, shown.append)
     assert done.text == " [ja] One two.[ja] Yes.\n\n[ja] Three. "
     assert shown[-1] == done.text
@@ -68,7 +71,7 @@ async def test_a_text_grows_in_the_order_of_its_sentences(gateway: Running) -> N
 
 async def test_long_text_waits_as_one(gateway: Running) -> None:
     scheduler, calls = gateway.gateway.scheduler, translator(gateway)
-    with calls.admit(asking("STALL now. STALL then.\nFAIL here.", "Yes."), OPEN, "1.1.1.1") as call:
+    with await calls.admit(asking("STALL now. STALL then.\nFAIL here.", "Yes."), OPEN, "1.1.1.1") as call:
         with pytest.raises(EngineFailed) as caught:
             await call.translate(0)
         assert caught.value.field == "text"
@@ -103,7 +106,7 @@ async def test_what_a_token_does_not_allow_is_refused(gateway: Running, grant: G
     calls = translator(gateway)
     await calls.detector.load()
     with pytest.raises(Forbidden):
-        calls.admit(asked, grant, "1.1.1.1")
+        await calls.admit(asked, grant, "1.1.1.1")
     assert gateway.gateway.scheduler.waiting == 0
 
 
@@ -111,7 +114,7 @@ async def test_wordless_text_needs_no_language_of_the_token(gateway: Running) ->
     calls = translator(gateway)
     await calls.detector.load()
     grant = Grant(roles=frozenset({"speak", "read"}), speaks=frozenset({"en"}))
-    with calls.admit(asking("42", source="auto"), grant, "1.1.1.1") as call:
+    with await calls.admit(asking("42", source="auto"), grant, "1.1.1.1") as call:
         (outcome,) = await call.translate_all(never)
     assert isinstance(outcome, Translated)
     assert outcome.text == "42"

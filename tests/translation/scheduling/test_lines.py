@@ -737,13 +737,12 @@ def test_nobody_is_put_off_by_the_refusals_of_others() -> None:
     assert refused(door, "m", account="somebody") == pytest.approx(1_300, abs=1)
 
 
-def test_all_texts_of_a_batch_count() -> None:
-    door = Door(max_waiting=1_000)
-    door.serve(100, interval_s=0.1)
-    door.come("m", 5)
-    door.come("", 5, account="batch")
-    with pytest.raises(Overloaded):
-        door.come("", 20, account="another")
+def test_texts_of_a_call_are_no_queue_before_it() -> None:
+    door = Door(max_waiting=1_000, max_queue_s=1.0)
+    door.serve(100, interval_s=10.0)
+    door.come("", 64, account="caller")
+    with pytest.raises(Overloaded, match="64 translations would come before this"):
+        door.come("", 2, account="caller")
 
 
 def test_pace_counts_only_time_with_waiters() -> None:
