@@ -5,9 +5,8 @@ Knows: what members read and how. Must not know: what is said, who may join.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
 from gateway.domain.session_store import Present
@@ -157,34 +156,24 @@ class _ByLanguage:
         return tuple(lang for lang, members in self._members.items() if len(members) > (but in members))
 
 
-def _at_once(_participant: str, _key: Hashable, job: Callable[[], None]) -> None:
-    job()
-
-
 class Presence:
-    """The participants of one meeting. members: those here, who are told of the others.
+    """The participants of one meeting. members: those here, who are told of the others."""
 
-    take_turn: tells them, at once or later; see `Room.take_turn`.
-    """
-
-    def __init__(
-        self, members: Members, take_turn: Callable[[str, Hashable, Callable[[], None]], None] = _at_once
-    ) -> None:
+    def __init__(self, members: Members) -> None:
         self._members = members
-        self._take_turn = take_turn
         self._present: dict[str, Present] = {}
         # Participant → how the others see them, in the order in which they came.
         self._told: dict[str, Present] = {}
 
-    def put(self, participant: str, present: Present | None) -> None:
-        """A participant is present like this now; None: they left."""
+    def put(self, participant: str, present: Present | None) -> bool:
+        """A participant is present like this now; None: they left. Returns whether members are to be told."""
         if present == self._present.get(participant):
-            return
+            return False
         if present is not None:
             self._present[participant] = present
         else:
             del self._present[participant]
-        self._take_turn(participant, ("present", participant), partial(self._tell, participant))
+        return True
 
     def clear(self) -> None:
         """Members are not told: all of them connect again, and learn then who is present."""
@@ -195,8 +184,8 @@ class Presence:
         """Everybody else, as members were told of them. but: a participant's id."""
         return [Participant(*_fields(each, present)) for each, present in self._told.items() if each != but]
 
-    def _tell(self, participant: str) -> None:
-        """Tell what has changed since members were told."""
+    def tell(self, participant: str) -> None:
+        """Tell members what has changed about a participant since they were told."""
         before, present = self._told.get(participant), self._present.get(participant)
         if present == before:
             return

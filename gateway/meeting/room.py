@@ -14,6 +14,7 @@ import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.live import Reads
@@ -76,7 +77,7 @@ class Room:
         self.offset = 0
         self.members = Members()
         self.turns = turns or Turns()
-        self.presence = Presence(self.members, self.take_turn)
+        self.presence = Presence(self.members)
         self._present = present
         # The `snapshot` newest utterances, which a latecomer is shown, and those that are not finished.
         self.history = History(snapshot)
@@ -136,7 +137,7 @@ class Room:
                 async for publication in self._logged(self.history.recall(recent)):
                     self.history.note(publication)
                 if self._present is not None:
-                    await subscription.enter_async_context(self._present(self.id, self.presence.put))
+                    await subscription.enter_async_context(self._present(self.id, self._put_present))
                 await subscription.enter_async_context(self.other_gateways.listening(self))
                 self._unsubscribe = subscription.pop_all()
             self._is_open = True
@@ -265,6 +266,11 @@ class Room:
     def take_turn(self, participant: str, key: Hashable, job: Callable[[], None]) -> None:
         """Tell all members of something, at once or when it is the meeting's turn; see `Turns.do`."""
         self.turns.do(self.payer(participant), FRAME_S * len(self.members), (participant, key), job)
+
+    def _put_present(self, participant: str, present: Present | None) -> None:
+        if self.presence.put(participant, present):
+            tell = partial(self.presence.tell, participant)
+            self.take_turn(participant, ("present", participant), tell)
 
     def lose_turn(self, participant: str, key: Hashable) -> bool:
         """Do not do what waits under this key. Returns whether something did."""

@@ -399,6 +399,8 @@ def meeting_of(size: int, pause_s: float, say: Callable[[int], list[bytes]]) -> 
             listen(time.monotonic() + 0.1)
         return {"sent": sent, "heard, MB": round(heard / 1e6), "finals accepted": accepted}
 
+    return attack
+
 
 # ---------------------------------------------------------------- texts over HTTP
 

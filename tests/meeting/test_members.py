@@ -172,6 +172,10 @@ class Told:
             self.members.add(member)
         self.presence = Presence(self.members)
 
+    def put(self, participant: str, present: Present | None) -> None:
+        if self.presence.put(participant, present):
+            self.presence.tell(participant)
+
     async def told(self, participant: str) -> list[Any]:
         outbox = self.outboxes[participant]
         return [payload.message for payload in await outbox.get()] if outbox.bytes else []
@@ -179,7 +183,7 @@ class Told:
 
 async def test_members_are_told_of_the_others_wherever_they_are() -> None:
     meeting = Told("ana", "cy")
-    meeting.presence.put("ana", ANA)
+    meeting.put("ana", ANA)
     assert await meeting.told("ana") == []
     assert await meeting.told("cy") == [ParticipantJoined("ana", "Ana", "en", ["de"])]
     for present, message in (
@@ -187,15 +191,15 @@ async def test_members_are_told_of_the_others_wherever_they_are() -> None:
         (Present("Bob", "fr", ("de",)), ParticipantUpdated("bo", "Bob", "fr", ["de"])),
         (None, ParticipantLeft("bo", "Bob", "fr", ["de"])),
     ):
-        meeting.presence.put("bo", present)
+        meeting.put("bo", present)
         assert await meeting.told("ana") == await meeting.told("cy") == [message]
 
 
 async def test_what_is_known_is_not_told_again() -> None:
     meeting = Told("cy")
-    meeting.presence.put("bo", None)
+    meeting.put("bo", None)
     for _ in range(2):
-        meeting.presence.put("ana", ANA)
+        meeting.put("ana", ANA)
     assert [type(message) for message in await meeting.told("cy")] == [ParticipantJoined]
 
 
@@ -203,15 +207,16 @@ async def test_who_is_away_is_told_nothing() -> None:
     meeting = Told("cy")
     for member in meeting.members:
         member.feed = None
-    meeting.presence.put("ana", ANA)
+    meeting.put("ana", ANA)
     assert await meeting.told("cy") == []
 
 
 def test_everybody_else_in_the_order_in_which_they_came() -> None:
-    presence = Told().presence
-    presence.put("bo", BO)
-    presence.put("ana", ANA)
-    presence.put("bo", Present("Bob", None, ()))
+    meeting = Told()
+    meeting.put("bo", BO)
+    meeting.put("ana", ANA)
+    meeting.put("bo", Present("Bob", None, ()))
+    presence = meeting.presence
     assert presence.participants(but="cy") == [
         Participant("bo", "Bob", None, []),
         Participant("ana", "Ana", "en", ["de"]),
@@ -220,15 +225,14 @@ def test_everybody_else_in_the_order_in_which_they_came() -> None:
 
 
 async def test_who_comes_and_leaves_before_anybody_is_told() -> None:
-    jobs = []
     meeting = Told("cy")
-    presence = Presence(meeting.members, lambda _participant, _key, job: jobs.append(job))
+    presence = meeting.presence
     presence.put("bo", BO)
     presence.put("ana", ANA)
     assert presence.participants(but="cy") == []
     presence.put("bo", None)
     presence.put("ana", Present("Anna", "en", ()))
-    for job in jobs:
-        job()
+    for participant in ("bo", "ana"):
+        presence.tell(participant)
     assert await meeting.told("cy") == [ParticipantJoined("ana", "Anna", "en", [])]
     assert [each.participant for each in presence.participants(but="cy")] == ["ana"]

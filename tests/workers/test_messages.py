@@ -6,7 +6,7 @@ from gateway.workers.messages import PROTOCOLS, ToParent, ToWorker
 from tests.engines.host.digests import digest
 
 # Digest of all messages in each version of the protocol.
-MESSAGES = {1: "b48dcc5b3d5fcaa1", 2: "c5fc481c0139fcb2", 3: "b48dcc5b3d5fcaa1", 4: "b48dcc5b3d5fcaa1"}
+MESSAGES = {1: "b48dcc5b3d5fcaa1", 2: "c5fc481c0139fcb2", 3: "b48dcc5b3d5fcaa1", 4: "b7c421465421b6cb"}
 
 
 def test_a_change_of_a_message_is_another_protocol() -> None:
