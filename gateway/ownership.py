@@ -11,10 +11,14 @@ import pwd
 import socket
 import stat
 import struct
+from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
 from gateway.domain.errors import StartupError
+
+# As many as Linux follows.
+_MOST_LINKS = 40
 
 # As Linux gives them: pid, uid, gid.
 _CREDENTIALS = struct.Struct("3i")
@@ -47,26 +51,39 @@ def check_peer(sock: socket.socket, path: Path) -> Peer:
 
 
 def check_way(file: Path) -> None:
-    """Raises `StartupError` if another user could replace the file, or a folder on the way to it.
+    """Raises `StartupError` if another user could replace the file, a folder on the way to it, or a link there.
 
     In a folder with the sticky bit, such as /tmp, others cannot. What is not there yet is passed over.
     """
-    for end in _ends(file):
-        for folder in reversed(end.parents):
-            found = _stat(folder)
-            if found is None:
-                break
-            check_owner(folder, found, 0)
-            if not found.st_mode & stat.S_ISVTX:
-                _check_writers(folder, found)
+    at, parts, links = Path("/"), deque(file.absolute().parts[1:]), 0
+    while parts:
+        if (found := _stat(at)) is None:
+            return
+        check_owner(at, found, 0)
+        if not found.st_mode & stat.S_ISVTX:
+            _check_writers(at, found)
+        if (part := parts.popleft()) == "..":
+            at = at.parent
+        elif (found := _stat(at / part)) is None:
+            return
+        elif not stat.S_ISLNK(found.st_mode):
+            at /= part
+        else:
+            check_owner(at / part, found, 0)
+            target = os.readlink(at / part)
+            links += 1
+            if links > _MOST_LINKS:
+                raise StartupError(f"{file} is behind more than {_MOST_LINKS} links: name it in another way.")
+            at = Path("/") if target.startswith("/") else at
+            parts.extendleft(reversed(target.strip("/").split("/")))
 
 
 def check_folder(folder: Path, *, secret: bool = False) -> None:
     """Raises `StartupError` if another user could change what is in the folder; secret: or read it."""
     check_way(folder)
-    if (found := _stat(folder)) is None:
+    if (found := _stat(Path(os.path.realpath(folder)))) is None:
         return
-    check_owner(folder, found)
+    check_owner(folder, found, 0)
     _check_writers(folder, found)
     if secret and found.st_mode & 0o077:
         raise _refused(folder, "can be read by other users", f"chmod go-rwx {folder}")
@@ -86,24 +103,23 @@ def make_folder(folder: Path, *, secret: bool = False) -> None:
 def check_owner(path: Path, found: os.stat_result, *others: int) -> None:
     """Raises `StartupError` if it belongs neither to this user nor to these others. found: at this path."""
     if found.st_uid not in (os.geteuid(), *others):
-        raise _refused(path, f"belongs to another user (uid {found.st_uid})", f"chown {os.geteuid()} {path}")
-
-
-def _ends(file: Path) -> tuple[Path, ...]:
-    """The path as it is written, and where its links lead."""
-    return file.absolute(), Path(os.path.realpath(file))
+        whose = f"belongs to another user (uid {found.st_uid}) than the gateway (uid {os.geteuid()})"
+        raise _refused(path, whose, "use a folder of its own")
 
 
 def _stat(path: Path) -> os.stat_result | None:
+    """Of a link, its own."""
     try:
-        return os.stat(path)
+        return os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise StartupError(f"{path} cannot be used ({error.strerror or error}).") from None
 
 
 def _check_writers(folder: Path, found: os.stat_result) -> None:
-    by_others = found.st_mode & stat.S_IWOTH and not _is_alone()
-    if by_others or (found.st_mode & stat.S_IWGRP and _has_others(found.st_gid)):
+    by_others = found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and _has_others(found.st_gid))
+    if by_others and not _is_alone():
         raise _refused(folder, "can be changed by other users", f"chmod go-w {folder}, or use another folder")
 
 
@@ -131,6 +147,4 @@ def _has_others(gid: int) -> bool:
 
 
 def _refused(path: Path, why: str, what_to_do: str) -> StartupError:
-    return StartupError(
-        f"{path} {why}, who could read what is said, or give the gateway what is not its own: {what_to_do}."
-    )
+    return StartupError(f"{path} {why}: {what_to_do}.")

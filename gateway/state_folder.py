@@ -96,8 +96,7 @@ def _belongs(folder: Path, running: int | None) -> StartupError:
 
 
 def holder(folder: Path) -> int | None:
-    """The process of the gateway that has this folder and reloads; None if none runs. Raises `StartupError`."""
-    check_folder(folder)
+    """The process of the gateway that has this folder and reloads; None if none runs."""
     try:
         lock = os.open(folder / _NAME, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -107,7 +106,9 @@ def holder(folder: Path) -> int | None:
     except BlockingIOError:
         # What it started may hold the folder a little longer.
         running = _pid(lock)
-        return running if running is not None and _runs(running) else None
+        return (
+            running if running is not None and _runs(running) and _uid(running) == os.fstat(lock).st_uid else None
+        )
     else:
         return None
     finally:
@@ -117,6 +118,14 @@ def holder(folder: Path) -> int | None:
 def _pid(lock: int) -> int | None:
     text = os.pread(lock, 32, 0).strip()
     return int(text) if text.isdigit() else None
+
+
+def _uid(pid: int) -> int | None:
+    """Whose process it is: a file could name any."""
+    try:
+        return Path(f"/proc/{pid}").stat().st_uid
+    except FileNotFoundError:
+        return None
 
 
 def _runs(pid: int) -> bool:

@@ -76,7 +76,9 @@ def test_sticky_folder_is_safe_on_the_way_only(folder: Path) -> None:
 def test_folder_of_another_user_is_refused(folder: Path) -> None:
     for given in (folder, folder.parent):
         os.chown(given, NOBODY, -1)
-        with pytest.raises(StartupError, match=rf"{given} belongs to another user \(uid 65534\).*chown"):
+        with pytest.raises(
+            StartupError, match=rf"{given} belongs to another user \(uid 65534\) .*use a folder of its own"
+        ):
             check_folder(folder)
         with pytest.raises(StartupError, match="belongs to another user"):
             make_folder(folder / "more")
@@ -100,6 +102,46 @@ def test_way_of_a_link_is_checked_at_both_ends(folder: Path, tmp_path: Path) -> 
         with pytest.raises(StartupError, match=f"{changed} can be changed"):
             check_folder(link)
         changed.chmod(0o700)
+
+
+@as_root
+def test_links_of_others_are_refused(folder: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    make_folder(theirs)
+    (theirs / "hop").symlink_to(folder)
+    (tmp_path / "link").symlink_to("theirs/hop")
+    check_folder(tmp_path / "link")
+    os.chown(theirs, NOBODY, -1)
+    with pytest.raises(StartupError, match=f"{theirs} belongs to another user"):
+        check_folder(tmp_path / "link")
+
+    # Anybody can make one in a folder such as /tmp.
+    sticky = tmp_path / "sticky"
+    sticky.mkdir(mode=0o1777)
+    (sticky / "link").symlink_to(folder)
+    check_folder(sticky / "link")
+    os.lchown(sticky / "link", NOBODY, -1)
+    with pytest.raises(StartupError, match=f"{sticky}/link belongs to another user"):
+        check_folder(sticky / "link")
+
+
+def test_links_that_lead_nowhere_end(folder: Path) -> None:
+    (folder / "circle").symlink_to("circle")
+    with pytest.raises(StartupError, match="more than 40 links"):
+        check_way(folder / "circle" / "file")
+
+
+@as_root
+def test_folder_that_cannot_be_entered_is_one_sentence(folder: Path) -> None:
+    folder.parent.chmod(0o700)
+    if (child := os.fork()) == 0:
+        os.setuid(NOBODY)
+        try:
+            check_folder(folder)
+        except StartupError as error:
+            os._exit(0 if "belongs to another user" in error.message or "cannot be used" in error.message else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_nothing_is_made_where_others_write(folder: Path) -> None:

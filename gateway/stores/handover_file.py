@@ -37,11 +37,11 @@ class _Versioned(msgspec.Struct):
 
 def check(path: Path) -> None:
     """Raises `StartupError` if the file could not be written at the end. Called at the start."""
+    check_way(path)
     if path.is_dir():
         raise StartupError(f"The handover file {path} is a folder: name a file in it.")
     if not path.parent.is_dir():
         raise StartupError(f"There is no folder {path.parent} for the handover file {path.name}.")
-    check_way(path)
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise StartupError(f"The folder {path.parent} of the handover file cannot be written to.")
 

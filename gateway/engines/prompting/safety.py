@@ -90,8 +90,8 @@ class _Breaker:
             return False
         if (normalise := self._normalise) is None:
             return True
-        broken = (token[0] + joint + token[1:] for token in tokens if len(token) > 1)
-        return not any(self._has_token(normalise(each)) for each in broken)
+        self.joint = joint
+        return not any(self._has_token(normalise(self._broken(token))) for token in tokens if len(token) > 1)
 
     def _has_token(self, text: str) -> bool:
         if not self.removed.keys().isdisjoint(map(ord, text)):
