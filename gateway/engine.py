@@ -27,6 +27,7 @@ from gateway.engines.host.kept import KeptHosts, Waiting, look
 from gateway.engines.host.kept import check as check_kept
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.pool import Lane, Pool, Watched
+from gateway.engines.prompting.completions import Completions
 from gateway.engines.remote.engine import RemoteEngine, RemoteOptions
 from gateway.engines.simulated import SimulatedEngine, simulated_engines
 from gateway.engines.supervisor import RestartPolicy, Supervisor
@@ -127,12 +128,13 @@ def hosted(
 ) -> HostedEngine:
     """An engine in a process of its own.
 
-    shared_at: where workers reach it; one that is kept has its own path.
+    shared_at: where workers reach it, who alone ask it; one that is kept has its own path.
     """
-    build = engine_builder(engine, settings)
+    build, watched = engine_builder(engine, settings), shared_at is not None
     if kept is None:
-        return HostedEngine(partial(start_host, build, shared_at))
-    return HostedEngine(partial(kept.open, build, made_of(engine, settings)), leaves=lambda: kept.leaving)
+        return HostedEngine(partial(start_host, build, shared_at), watched=watched)
+    opens = partial(kept.open, build, made_of(engine, settings))
+    return HostedEngine(opens, leaves=lambda: kept.leaving, watched=watched)
 
 
 def kept_hosts(settings: Settings, folder: Path, *, workers: bool) -> KeptHosts | None:
@@ -159,7 +161,7 @@ def _kept_ones(settings: Settings, *, workers: bool) -> list[str]:
     return [made_of(each, settings) for each in engines if workers or each.kind != "simulated"]
 
 
-def engine_builder(engine: EngineSettings, settings: Settings) -> Callable[[], Engine]:
+def engine_builder(engine: EngineSettings, settings: Settings) -> Callable[[], Completions]:
     """Makes the engine in the process that hosts it; can be pickled."""
     if engine.kind == "simulated":
         return partial(SimulatedEngine, engine.script)

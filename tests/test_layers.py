@@ -103,9 +103,11 @@ PURE_MODULES = {
         for each in ("browser", "lines", "recogniser", "states", "texts", "utterances")
     ),
     "engines.prompting.completions",
+    "engines.prompting.detokenising",
     "engines.prompting.families",
     "engines.prompting.safety",
     "engines.prompting.templates",
+    "engines.prompting.translator",
     "meeting.history",
     "meeting.transcript",
     "server.http.translate_request",
@@ -121,8 +123,8 @@ IMPURE = {"asyncio", "datetime", "logging", "os", "pathlib", "random", "secrets"
 HEAVY = {
     "vllm": {"engines.vllm"},
     "torch": set(),
-    "transformers": {"engines.remote"},
-    "tokenizers": {"engines.remote"},
+    "transformers": {"engines.prompting.model", "engines.remote"},
+    "tokenizers": {"engines.prompting.model"},
     "aiohttp": {"engines.remote", "webhooks.sender"},
     "huggingface_hub": {"engines.vllm.plan"},
     "redis": {"stores.redis"},

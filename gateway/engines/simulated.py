@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -26,7 +26,9 @@ from gateway.domain.engine import (
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, StartupError, TextTooLong
-from gateway.engines.lifecycle import Adapter
+from gateway.engines.lifecycle import Generation
+from gateway.engines.prompting.completions import Complete, News, OnNews, Prompt
+from gateway.engines.translating import TranslatingEngine
 
 
 class Rule(Struct, frozen=True):
@@ -75,12 +77,64 @@ class Script(Struct, frozen=True):
 _NO_RULE = Rule(match="")
 
 
-class SimulatedEngine(Adapter):
-    """Engine port that follows a script. crashed: how often each rule has killed an engine of its factory."""
+class SimulatedModel(Struct, frozen=True, array_like=True, tag="simulated"):
+    """What those who ask a simulated engine know of it."""
+
+    script: Script
+
+    def translator(self) -> Speech:
+        return Speech(self.script)
+
+
+class Speech:
+    """The `Translator` of a script: knows the words, of which the engine gives only the numbers."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    async def translate(self, request: TranslationRequest, complete: Complete, on_event: OnEvent) -> None:
+        script = self._script
+        matching = (number for number, rule in enumerate(script.rules) if rule.match in request.text)
+        number = next(matching, len(script.rules))
+        repeat = (*script.rules, _NO_RULE)[number].repeat
+        words = f"[{request.target}] {request.text}".split() * repeat
+        if len(words) > script.max_text_tokens * repeat:
+            raise TextTooLong(f"The text is longer than {script.max_text_tokens} tokens.")
+        proposed = _pieces(request.prefix + request.draft)
+        first, pieces = _said(request, words, proposed)
+        events = [first] if first else []
+        prompt_tokens = len(words) + len(proposed)
+
+        def tell(news: News) -> None:
+            for id in news.ids:
+                place = id - len(events)
+                event = events[id] if place < 0 else TokenEvent(pieces[place], 1, news.finish)
+                on_event(event if event.finish is None else replace(event, prompt_tokens=prompt_tokens))
+
+        given = (first.reused or first.tokens) if first else 1
+        prompt = Prompt(
+            request.id,
+            [number, given],
+            len(events) + len(pieces),
+            priority=request.priority,
+            final=request.final,
+            alone=request.alone,
+        )
+        await complete(prompt, tell)
+
+
+class SimulatedEngine(TranslatingEngine):
+    """Engine port that follows a script. crashed: how often each rule has killed an engine of its factory.
+
+    What it completes is the number of a rule, and of how many words its first event is; it gives the numbers of
+    the events, each when its time has come.
+    """
 
     def __init__(self, script: Script | None = None, crashed: Counter[Rule] | None = None) -> None:
         super().__init__()
         self._script = script or Script()
+        self._model = SimulatedModel(self._script)
+        self._translator = self._model.translator()
         self._crashed = Counter() if crashed is None else crashed
         self._slots = asyncio.Semaphore(self._script.max_running)
         self._waiting = 0
@@ -101,20 +155,13 @@ class SimulatedEngine(Adapter):
         self._life.become(EngineState.FAILED, reason)
         self._generations.end(f"The engine died: {reason}.")
 
-    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
-        script, rule = self._script, self._rule(request.text)
-        self._life.check(retry_after_ms=1_000)
-        words = f"[{request.target}] {request.text}".split() * rule.repeat
-        if len(words) > script.max_text_tokens * rule.repeat:
-            raise TextTooLong(f"The text is longer than {script.max_text_tokens} tokens.")
-        generation = self._generations.open()
-        try:
-            with generation:
-                await self._run(request, rule, words, on_event)
-        finally:
-            generation.close()
+    async def _complete(self, generation: Generation, prompt: Prompt, on_news: OnNews) -> None:
+        with generation:
+            await self._run(prompt, on_news)
 
-    async def _run(self, request: TranslationRequest, rule: Rule, words: list[str], on_event: OnEvent) -> None:
+    async def _run(self, prompt: Prompt, on_news: OnNews) -> None:
+        number, first = prompt.ids
+        rule = (*self._script.rules, _NO_RULE)[number]
         self._waiting += 1
         try:
             await self._slots.acquire()
@@ -122,19 +169,16 @@ class SimulatedEngine(Adapter):
             self._waiting -= 1
         self._running += 1
         try:
-            proposed = _pieces(request.prefix + request.draft)
-            asked, given = len(words) + len(proposed), 0
-            for event in _events(request, words, proposed):
-                await self._step(rule, given)
-                on_event(event if event.finish is None else replace(event, prompt_tokens=asked))
-                given += event.reused or event.tokens
+            for place in range(prompt.max_tokens):
+                await self._step(rule, place + first - 1 if place else 0)
+                on_news(News([place], FinishReason.STOP if place == prompt.max_tokens - 1 else None))
         finally:
             self._running -= 1
             self._slots.release()
 
     async def _step(self, rule: Rule, given: int) -> None:
         """Wait for the time of one token, and apply the rule's fault; given: words of the translation so far."""
-        self._generations.check()  # `on_event` may have ended them
+        self._generations.check()  # a reader may have ended them
         token_s = self._script.token_s if rule.token_s is None else rule.token_s
         await asyncio.sleep(token_s if given else self._script.first_token_s)
         if rule.stall_after is not None and given >= rule.stall_after:
@@ -163,16 +207,18 @@ class SimulatedEngine(Adapter):
     async def metrics(self, _names: Sequence[str] = ()) -> bytes:
         return b""
 
-    def _rule(self, text: str) -> Rule:
-        return next((rule for rule in self._script.rules if rule.match in text), _NO_RULE)
-
 
 # The words of a text, each with the space before it; the last also with the space after it.
 _pieces = re.compile(r"\s*\S+(?:\s+$)?").findall
 
 
-def _events(request: TranslationRequest, words: list[str], proposed: list[str]) -> Iterator[TokenEvent]:
-    """The events of a request whose translation without a prefix is `words`. proposed: its prefix and draft."""
+def _said(
+    request: TranslationRequest, words: list[str], proposed: list[str]
+) -> tuple[TokenEvent | None, list[str]]:
+    """What is kept of `proposed`, the prefix and draft, and the words that follow.
+
+    words: the translation without a prefix.
+    """
     own, prefix = " ".join(words), request.prefix
     if not own.startswith(prefix):
         if request.tolerance is None:
@@ -180,21 +226,18 @@ def _events(request: TranslationRequest, words: list[str], proposed: list[str]) 
         elif request.final:
             prefix = ""
         else:
-            yield TokenEvent(text="", tokens=1, finish=FinishReason.REJECTED)
-            return
+            return TokenEvent(text="", tokens=1, finish=FinishReason.REJECTED), []
     pieces = _pieces(own)
     if proposed:
         same = 0
         while same < min(len(pieces), len(proposed)) and pieces[same] == proposed[same]:
             same += 1
         # A prefix may end within a word.
-        given = max("".join(pieces[:same]), prefix, key=len)
-        pieces = _pieces(own[len(given) :])
-        if given:
+        if given := max("".join(pieces[:same]), prefix, key=len):
+            pieces = _pieces(own[len(given) :])
             finish = None if pieces else FinishReason.STOP
-            yield TokenEvent(text=given, tokens=1, finish=finish, reused=len(_pieces(given)))
-    for number, piece in enumerate(pieces, start=1):
-        yield TokenEvent(text=piece, tokens=1, finish=FinishReason.STOP if number == len(pieces) else None)
+            return TokenEvent(text=given, tokens=1, finish=finish, reused=len(_pieces(given))), pieces
+    return None, pieces
 
 
 def simulated_engines(script: Script) -> Callable[[], SimulatedEngine]:

@@ -20,9 +20,9 @@ from typing import Any
 from gateway.config import Settings
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import GatewayError
-from gateway.domain.ports import Engine
 from gateway.engine import engine_options
 from gateway.engines.host import main
+from gateway.engines.prompting.completions import Completions
 from gateway.engines.simulated import SimulatedEngine
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.runtime import settle_interpreter
@@ -129,7 +129,7 @@ async def client(address: EngineInProcess, load: Closed | Open, _share: Share) -
 
 
 @asynccontextmanager
-async def _beside(engine: Engine, address: EngineInProcess) -> AsyncIterator[None]:
+async def _beside(engine: Completions, address: EngineInProcess) -> AsyncIterator[None]:
     """The gateway that is served on the same engine, where one is asked for; it is gone when the block ends."""
     if address.port is None:
         yield
@@ -158,8 +158,9 @@ async def _beside(engine: Engine, address: EngineInProcess) -> AsyncIterator[Non
 
 
 @asynccontextmanager
-async def _engine(settings: Settings) -> AsyncIterator[Engine]:
+async def _engine(settings: Settings) -> AsyncIterator[Completions]:
     simulated = settings.engine.kind == "simulated"
+    engine: Completions
     engine = SimulatedEngine(settings.engine.script) if simulated else VllmEngine(engine_options(settings))
     try:
         try:

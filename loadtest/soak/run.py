@@ -41,7 +41,7 @@ _LOOK_S, _LISTEN_S = 0.25, 0.02
 
 # An engine that dies is noticed at once; one that is stopped after `engine.stall_s`, once something is to be done.
 _NOTICED_S = {FaultKind.ENGINE_KILL: 15.0, FaultKind.ENGINE_STOP: 60.0}
-_REPAIRED_S = 240.0
+_REPAIRED_S = 600.0
 
 _SIGNALS = {
     FaultKind.ENGINE_KILL: signal.SIGKILL,

@@ -15,8 +15,8 @@ from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import GatewayError
 from gateway.engine import engine_options
 from gateway.engines.prompting import model_config
+from gateway.engines.prompting.completions import Sampling
 from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
-from gateway.engines.prompting.families import Sampling
 from loadtest.results import LoadtestError
 from loadtest.trial.values import Line
 

@@ -24,8 +24,8 @@ from demo_model import SMALL_MODEL
 from gateway.config import Settings
 from gateway.domain.engine import OnEvent, TranslationRequest
 from gateway.domain.errors import EngineFailed
+from gateway.engines.prompting.completions import Sampling
 from gateway.engines.prompting.encoding import EncodedPrompt
-from gateway.engines.prompting.families import Sampling
 from gateway.engines.simulated import SimulatedEngine
 from gateway.protocol.limits import Limits
 from loadtest.driving import engine, http, websocket

@@ -29,6 +29,7 @@ from gateway.engines.host.processes import Process
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.pool import Lane, Pool
+from gateway.engines.prompting.completions import Completions
 from gateway.engines.remote.engine import RemoteEngine, RemoteOptions
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.supervisor import RestartPolicy, Supervisor
@@ -65,7 +66,7 @@ HALF = partial(SimulatedEngine, Script(first_token_s=0.001, token_s=0.001, max_r
 class OfOneWorker(SharedEngine):
     """What a worker has, and with it what its parent does."""
 
-    def __init__(self, build: Callable[[], Engine]) -> None:
+    def __init__(self, build: Callable[[], Completions]) -> None:
         super().__init__()
         self._folder = TemporaryDirectory()
         path = Path(self._folder.name) / "engine.sock"

@@ -1,6 +1,6 @@
-"""A gateway's window onto an engine's host: asks for generations, and hands their text on as it comes.
+"""A gateway's window onto an engine's host: asks for completions, and hands their tokens on as they come.
 
-Knows: the messages of generations, how busy the host says that the engine is.
+Knows: the messages of completions, how busy the host says that the engine is.
 Must not know: processes, why an engine ends, how the host is found.
 """
 
@@ -10,26 +10,16 @@ import asyncio
 import itertools
 from collections.abc import Callable
 
-from gateway.domain.engine import EngineCapacity, OnEvent, TokenEvent, TranslationRequest
-from gateway.domain.errors import EngineRestarting, EngineUnavailable, GatewayError
+from gateway.domain.engine import EngineCapacity
+from gateway.domain.errors import EngineRestarting, EngineUnavailable
 from gateway.engines.host.channel import Channel
-from gateway.engines.host.messages import (
-    Aborted,
-    Begun,
-    Generate,
-    Generated,
-    GenerationFailed,
-    Held,
-    Slots,
-    ToGateway,
-    ToHost,
-    Wanted,
-    error_of,
-)
-from gateway.engines.lifecycle import Adapter, Lifecycle
+from gateway.engines.host.messages import Aborted, Generate, Slots, Step, ToGateway, ToHost, Wanted, error_of
+from gateway.engines.lifecycle import Generation, Lifecycle
+from gateway.engines.prompting.completions import News, OnNews, Prompt
+from gateway.engines.translating import TranslatingEngine
 
 
-class Window(Adapter):
+class Window(TranslatingEngine):
     """What every engine port over a host has. max_running: as long as the host has said nothing."""
 
     def __init__(self, life: Lifecycle, max_running: int) -> None:
@@ -44,9 +34,18 @@ class Window(Adapter):
 
     def _heard(self, message: ToGateway) -> None:
         match message:
-            case Generated() | GenerationFailed() | Held() | Begun():
-                if (answer := self._answers.get(message.number)) is not None:  # else it is not read any more
-                    answer.hear(message)
+            case Step():
+                answers = self._answers  # those that are not there are not read any more
+                for begun, numbers in ((False, message.held), (True, message.begun)):
+                    for number in numbers:
+                        if (answer := answers.get(number)) is not None:
+                            answer.begun = begun
+                for number, news in message.news:
+                    if (answer := answers.get(number)) is not None:
+                        answer.hear(news)
+                for number, failed in message.failed:
+                    if (answer := answers.get(number)) is not None:
+                        answer.fail(error_of(failed))
             case Slots():
                 self._capacity = EngineCapacity(message.granted, message.running, message.waiting, message.lag_s)
 
@@ -54,19 +53,14 @@ class Window(Adapter):
         """`max_running`: the slots of this gateway now; the others: of the whole engine."""
         return self._capacity
 
-    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
-        """Translate one text. Raises `EngineFailed`, or `EngineUnavailable` once the generations have ended.
-
-        The latter is `EngineRestarting` if the host had not begun with it.
-        """
-        self._life.check()
+    async def _complete(self, generation: Generation, prompt: Prompt, on_news: OnNews) -> None:
+        """Raises `EngineUnavailable` once the generations have ended: `EngineRestarting` if it had not begun."""
         channel = self._channel
         assert channel is not None  # noqa: S101 -- ready engines have it
-        generation = self._generations.open()
         number = next(self._numbers)
-        self._answers[number] = answer = _Answer(on_event, begun=not request.alone)
+        self._answers[number] = answer = _Answer(on_news, begun=not prompt.alone)
         try:
-            channel.say(Generate(number, request, self.waiting()))
+            channel.say(Generate(number, prompt, self.waiting()))
             with generation:
                 error = await answer.end
             if error is not None:
@@ -76,46 +70,36 @@ class Window(Adapter):
                 raise
             raise EngineRestarting(error.message, retry_after_ms=error.retry_after_ms) from None
         finally:
-            generation.close()
             del self._answers[number]
             if not answer.over:
                 channel.say(Aborted(number))
 
 
 class _Answer:
-    __slots__ = ("_on_event", "begun", "end", "over")
+    __slots__ = ("_on_news", "begun", "end", "over")
 
-    def __init__(self, on_event: OnEvent, *, begun: bool) -> None:
+    def __init__(self, on_news: OnNews, *, begun: bool) -> None:
         # Whether it runs in the engine, as far as is known.
         self.begun = begun
         # Whether the host has ended it.
         self.over = False
         # Set at its end, to the error if there is one; cancelled with the task that waits for it.
         self.end: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-        self._on_event = on_event
+        self._on_news = on_news
 
-    def hear(self, message: Generated | GenerationFailed | Held | Begun) -> None:
-        match message:
-            case Generated():
-                self._hand_on(message.event)
-            case GenerationFailed():
-                self._fail(error_of(message))
-            case _:
-                self.begun = isinstance(message, Begun)
-
-    def _hand_on(self, event: TokenEvent) -> None:
+    def hear(self, news: News) -> None:
         if self.end.done():
             return
-        self.over = event.finish is not None
+        self.over = news.finish is not None
         try:
-            self._on_event(event)
+            self._on_news(news)
         except Exception as error:  # from the reader of the text; the channel is not to fail
             self.end.set_result(error)
         else:
             if self.over:
                 self.end.set_result(None)
 
-    def _fail(self, error: GatewayError) -> None:
+    def fail(self, error: Exception) -> None:
         self.over = True
         if not self.end.done():
             self.end.set_result(error)

@@ -1,8 +1,7 @@
 """Messages between two processes over a socket.
 
-Each message is written at once, in order. So the other process can work on the first token of a step while the
-later ones are still written. Gathering messages would save system calls, but delay all of them. Writing never
-waits: either the callers bound how much they send, or a connection whose other end does not read is ended.
+Messages are written in order; those of one turn of the event loop together, by uvloop. Writing never waits:
+either the callers bound how much they send, or a connection whose other end does not read is ended.
 Knows: sockets, length-prefixed MessagePack. Must not know: what the messages mean.
 """
 

@@ -25,12 +25,12 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.domain.errors import StartupError
-from gateway.domain.ports import Engine
 from gateway.engines.host import main, processes
 from gateway.engines.host.channel import read_message
 from gateway.engines.host.main import Keep, Role
 from gateway.engines.host.messages import PROTOCOL, Hello
 from gateway.engines.host.proxy import Host
+from gateway.engines.prompting.completions import Completions
 from gateway.ownership import check_folder, check_peer, make_folder
 from gateway.runtime import log_style
 
@@ -117,7 +117,7 @@ class KeptHosts:
         for left in self._folder.glob(f"{path.stem}.*"):
             left.unlink(missing_ok=True)
 
-    def open(self, build: Callable[[], Engine], made_of: str) -> Host:
+    def open(self, build: Callable[[], Completions], made_of: str) -> Host:
         """One that was found, or a new one that hosts the engine made by `build`."""
         if found := self._found[made_of]:
             return found.pop()
@@ -226,7 +226,7 @@ def _met(path: Path) -> tuple[KeptHost | None, Hello | None]:
         time.sleep(_LOOK_S)
 
 
-def _start(build: Callable[[], Engine], role: Role, log: Path) -> KeptHost:
+def _start(build: Callable[[], Completions], role: Role, log: Path) -> KeptHost:
     ours, theirs = socket.socketpair()
     try:
         # What would end with the pipe of a terminal, or keep it open, goes to a file.

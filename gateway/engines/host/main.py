@@ -1,7 +1,7 @@
-"""Runs an engine in this process for a gateway in another: the other end of `host.proxy`.
+"""Runs an engine in this process for gateways in others: the other end of `host.proxy`.
 
-Tokenising, detokenising and handing out tokens takes as much CPU time as all of the gateway's own work for a
-translation. In this process it takes none of the time of the gateway's event loop.
+Token ids come in, and token ids go out. Under load vLLM's own front end fills the core that it has, so nothing
+else is done here: those who ask make the prompts and the texts.
 It ends with its gateway, or waits a while for the next one, which finds it at a socket (`Keep`).
 Knows: the engine's life, the gateway that has this process.
 Must not know: which engine it is, who reads a translation, what gateways besides this one do (`sharing`).
@@ -28,7 +28,6 @@ from setproctitle import setproctitle
 from gateway import __version__
 from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
-from gateway.domain.ports import Engine
 from gateway.engines.host import processes
 from gateway.engines.host.messages import (
     PROTOCOL,
@@ -44,6 +43,7 @@ from gateway.engines.host.messages import (
 )
 from gateway.engines.host.orphans import exit_when_hung, exit_with_parent
 from gateway.engines.host.sharing import Gateway, Sharing
+from gateway.engines.prompting.completions import Completions
 from gateway.runtime import LogStyle, log_to, settle_interpreter
 
 _log = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ class Role(NamedTuple):
     keep: Keep | None = None
 
 
-def run(sock: socket.socket, build: Callable[[], Engine], log_as: LogStyle, role: Role) -> None:
+def run(sock: socket.socket, build: Callable[[], Completions], log_as: LogStyle, role: Role) -> None:
     """The main function of a process that hosts an engine, and ends with the process that has started it."""
     # Signals of a terminal, or to the gateway's process group, then do not reach this process or its children.
     os.setsid()
@@ -125,7 +125,7 @@ def _take_signals() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
-def _run(sock: socket.socket, build: Callable[[], Engine], log_as: LogStyle, role: Role) -> None:
+def _run(sock: socket.socket, build: Callable[[], Completions], log_as: LogStyle, role: Role) -> None:
     settle_interpreter()
     # While vLLM starts, stderr goes to a file, so the log needs its own descriptor.
     with os.fdopen(os.dup(2), "w", buffering=1) as terminal:
@@ -139,7 +139,7 @@ def _kill_below() -> None:
     processes.kill(processes.descendants(own) - own, _KILL_S)
 
 
-async def _host(sock: socket.socket, build: Callable[[], Engine], role: Role) -> None:
+async def _host(sock: socket.socket, build: Callable[[], Completions], role: Role) -> None:
     engine = build()
     starting = asyncio.create_task(engine.start())
     # Let `start` run its first step: it creates the log file, and the first message names it.
@@ -153,7 +153,7 @@ async def _host(sock: socket.socket, build: Callable[[], Engine], role: Role) ->
         await asyncio.wait([starting])
 
 
-async def serve(sock: socket.socket, engine: Engine, starting: asyncio.Future[None], role: Role) -> None:
+async def serve(sock: socket.socket, engine: Completions, starting: asyncio.Future[None], role: Role) -> None:
     """Serve the engine to the gateway at the other end until that says stop or is gone. Does not stop the engine.
 
     starting: done once the engine has started, or failed to start.
@@ -186,7 +186,7 @@ def _is_gone(sock: socket.socket) -> bool:
 
 
 class _Host:
-    def __init__(self, engine: Engine, starting: asyncio.Future[None], role: Role) -> None:
+    def __init__(self, engine: Completions, starting: asyncio.Future[None], role: Role) -> None:
         self._engine = engine
         self._starting = starting
         self._shared_at, self._keep = role
@@ -276,8 +276,7 @@ class _Host:
         self._look()
         try:
             starting.result()
-            profile, most = self._engine.profile(), self._engine.capacity().max_running
-            self._say(Started(profile=profile, max_running=most))
+            self._say(self.sharing.started())
         except StartupError as error:
             self._say(Started(error.message, "".join(traceback.format_exception(error))))
         except Exception as error:

@@ -1,4 +1,4 @@
-"""The messages between a gateway and the process that hosts its engine.
+"""The messages between a gateway and the process that hosts its engine: token ids in, token ids out.
 
 Each gateway that asks the engine speaks to the host with the same messages, also where there is only one.
 `GetActivity`, `State` and `Stop` are those of the process that has the host; workers also say their `Demand`.
@@ -6,15 +6,18 @@ Each gateway that asks the engine speaks to the host with the same messages, als
 A host that outlives gateways greets each with `Hello`, which every version understands; the rest is understood
 where `PROTOCOL` is the same.
 
-Knows: the engine port's values. Must not know: sockets, processes.
+Knows: the values of the engine's ports. Must not know: sockets, processes.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from gateway.domain.engine import EngineHealth, EngineProfile, TokenEvent, TranslationRequest
+from gateway.domain.engine import EngineHealth, EngineProfile
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError, TextTooLong
+from gateway.engines.prompting.completions import News, Prompt
+from gateway.engines.prompting.model import PromptedModel
+from gateway.engines.simulated import SimulatedModel
 
 # Raised with every change of a message below, or of a value in one: `tests/engines/host/test_messages.py` notices.
 PROTOCOL = 6
@@ -44,17 +47,17 @@ class Wanted(Struct, frozen=True, array_like=True):
 
 
 class Generate(Struct, frozen=True, tag="generate", array_like=True):
-    """Start a generation."""
+    """Complete a prompt."""
 
     # Chosen by the gateway; each number is used once.
     number: int
-    request: TranslationRequest
+    prompt: Prompt
     # As in `Demand`.
     waiting: Wanted = Wanted()
 
 
 class Aborted(Struct, frozen=True, tag="aborted", array_like=True):
-    """Stop this generation; it may have ended already."""
+    """Stop completing this prompt; it may have ended already."""
 
     number: int
 
@@ -97,6 +100,8 @@ class Started(Struct, frozen=True, tag="started", array_like=True):
     # Traceback of the failure.
     trace: str = ""
     profile: EngineProfile | None = None
+    # What makes prompts and texts for it; as long as its vocabulary.
+    model: PromptedModel | SimulatedModel | None = None
     max_running: int = 0
 
 
@@ -119,37 +124,26 @@ class Slots(Struct, frozen=True, tag="slots", array_like=True):
     lag_s: float = 0.0
 
 
-class Held(Struct, frozen=True, tag="held", array_like=True):
-    """This generation has not begun in the engine: another one runs alone, or the engine is gone."""
+class Failed(Struct, frozen=True, array_like=True):
+    """A prompt whose completion ended with an error."""
 
-    number: int
-
-
-class Begun(Struct, frozen=True, tag="begun", array_like=True):
-    """This generation begins in the engine now.
-
-    Said of those that were held, and of those that run alone. Any other has begun as soon as it was asked for, so
-    most generations need no message.
-    """
-
-    number: int
-
-
-class Generated(Struct, frozen=True, tag="generated", array_like=True):
-    """New output of a generation. The last one has `event.finish` set."""
-
-    number: int
-    event: TokenEvent
-
-
-class GenerationFailed(Struct, frozen=True, tag="generation_failed", array_like=True):
-    """A generation ended with an error."""
-
-    number: int
     # Of the error: `EngineUnavailable` if the engine caused it, `EngineFailed` or `TextTooLong` if the text did.
     code: str
     message: str
     retry_after_ms: int | None = None
+
+
+class Step(Struct, frozen=True, tag="step", array_like=True):
+    """What has happened to a gateway's prompts, by their numbers: in the order of these fields, and in order."""
+
+    # They have not begun in the engine: another one runs alone, or the engine is gone.
+    held: list[int]
+    # They begin in the engine now. Said of those that were held, and of those that run alone; any other has begun
+    # as soon as it was asked for.
+    begun: list[int]
+    # New output. The last one of a prompt has `finish` set.
+    news: list[tuple[int, News]]
+    failed: list[tuple[int, Failed]]
 
 
 class Metrics(Struct, frozen=True, tag="metrics", array_like=True):
@@ -160,18 +154,18 @@ class Metrics(Struct, frozen=True, tag="metrics", array_like=True):
 
 
 ToHost = Generate | Aborted | GetMetrics | Demand | GetActivity | Stop
-ToGateway = State | Started | Slots | Activity | Held | Begun | Generated | GenerationFailed | Metrics
+ToGateway = State | Started | Slots | Activity | Step | Metrics
 
 
 # The most special first.
 _FAILURES = (EngineUnavailable, TextTooLong, EngineFailed)
 
 
-def generation_failed(number: int, error: GatewayError) -> GenerationFailed:
+def failed_with(error: GatewayError) -> Failed:
     kind = next((kind for kind in _FAILURES if isinstance(error, kind)), EngineFailed)
-    return GenerationFailed(number, kind.code, error.message, error.retry_after_ms)
+    return Failed(kind.code, error.message, error.retry_after_ms)
 
 
-def error_of(failed: GenerationFailed) -> GatewayError:
+def error_of(failed: Failed) -> GatewayError:
     kind = next((kind for kind in _FAILURES if kind.code == failed.code), EngineFailed)
     return kind(failed.message, retry_after_ms=failed.retry_after_ms)

@@ -19,7 +19,6 @@ from typing import ClassVar
 
 from gateway.domain.engine import EngineCapacity, EngineHealth, EngineState
 from gateway.domain.errors import StartupError
-from gateway.domain.ports import Engine
 from gateway.engines.host import main, processes
 from gateway.engines.host.answers import Window
 from gateway.engines.host.channel import Channel
@@ -38,6 +37,7 @@ from gateway.engines.host.messages import (
 )
 from gateway.engines.host.questions import Questions
 from gateway.engines.lifecycle import Lifecycle
+from gateway.engines.prompting.completions import Completions
 from gateway.runtime import log_style
 
 _log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class Host:
             _log.error("processes of the engine do not end: %s", ", ".join(str(process.pid) for process in left))
 
 
-def start_host(build: Callable[[], Engine], shared_at: Path | None = None) -> Host:
+def start_host(build: Callable[[], Completions], shared_at: Path | None = None) -> Host:
     """Start a process that hosts the engine made by `build`. shared_at: of its `Role`."""
     ours, theirs = socket.socketpair()
     process = multiprocessing.get_context("spawn").Process(
@@ -132,16 +132,19 @@ class HostedEngine(Window):
     """Engine port over an engine in another process, which this one starts and ends.
 
     open: starts that process, or connects to it. leaves: whether `stop` leaves one that is ready to the next
-    gateway, instead of ending it.
+    gateway, instead of ending it. watched: only workers ask it, so that it need not make prompts here.
     """
 
     # Only the log of the newest failed engine is kept for the operator.
     _kept_log: ClassVar[Path | None] = None
 
-    def __init__(self, open: Callable[[], Host], leaves: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, open: Callable[[], Host], leaves: Callable[[], bool] = lambda: False, *, watched: bool = False
+    ) -> None:
         super().__init__(Lifecycle(on_change=self._changed), 0)
         self._open = open
         self._leaves = leaves
+        self._watched = watched
         self._host: Host | None = None
         self._last_resort: Finalize | None = None
         self._was_ready = self._failed = False
@@ -185,6 +188,8 @@ class HostedEngine(Window):
                 refusal.add_note(f"\nIn the engine's process:\n{started.trace}")
             raise refusal
         await asyncio.to_thread(host.find)
+        if not self._watched:
+            await self.prepare()
 
     async def stop(self) -> None:
         self._end_as_stopped()
@@ -267,7 +272,7 @@ class HostedEngine(Window):
         if started.failed is not None:
             self._life.become(EngineState.FAILED, started.failed)
         else:
-            self._profile = started.profile
+            self._profile, self._model = started.profile, started.model
             self._capacity = EngineCapacity(started.max_running, 0, 0)
             self._was_ready = True
             self._life.become(EngineState.READY)

@@ -1,7 +1,7 @@
 """Engine port over an engine that several workers share, in a process that their parent has started.
 
-Tokens come straight from the engine's host. How the engine is, and where it is reached, is the parent's word: it
-alone sees a crash or a stall, and starts the engine again.
+Tokens come straight from the engine's host, and this process makes text of them. How the engine is, and where it
+is reached, is the parent's word: it alone sees a crash or a stall, and starts the engine again.
 Knows: the messages of `host.messages`, the parent's word.
 Must not know: processes, other workers, which engine it is.
 """
@@ -13,20 +13,14 @@ import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gateway.domain.engine import (
-    EngineCapacity,
-    EngineHealth,
-    EngineProfile,
-    EngineState,
-    OnEvent,
-    TranslationRequest,
-)
+from gateway.domain.engine import EngineCapacity, EngineHealth, EngineProfile, EngineState
 from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.engines.host.answers import Window
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import Demand, Slots, Started, ToGateway, ToHost, Wanted
 from gateway.engines.host.sharing import DEMAND_S
 from gateway.engines.lifecycle import Generations, Lifecycle
+from gateway.engines.prompting.completions import OnNews, Prompt
 
 # Time between two attempts to reach the host, and the longest for one.
 _AGAIN_S, _CONNECT_S = 0.05, 10.0
@@ -54,6 +48,8 @@ class SharedEngine(Window):
         self._missing = asyncio.Event()
         self._ready = asyncio.Event()
         self._connecting: asyncio.Task[None] | None = None
+        # Cancelled by `stop`.
+        self._translates: asyncio.Task[None] | None = None
         self._looking: asyncio.TimerHandle | None = None
         self._said, self._said_s = Wanted(), 0.0
 
@@ -70,10 +66,12 @@ class SharedEngine(Window):
         self._life.become(EngineState.STOPPED, "the engine was stopped")
         self._disconnect("The engine was stopped.")
         self._ready.set()
-        if (connecting := self._connecting) is not None:
-            self._connecting = None
-            connecting.cancel()
-            await asyncio.wait([connecting])
+        tasks = [task for task in (self._connecting, self._translates) if task is not None]
+        self._connecting = self._translates = None
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
     def told(self, health: EngineHealth, path: Path | None, profile: EngineProfile | None = None) -> None:
         """The parent says how the engine is, and where it is reached while it is ready.
@@ -154,10 +152,10 @@ class SharedEngine(Window):
     def _heard(self, message: ToGateway) -> None:
         match message:
             case Started():
-                self._profile = message.profile
                 self._capacity = EngineCapacity(message.max_running, 0, 0)
-                self._ready.set()
-                self._life.become(EngineState.READY)
+                if self._translates is not None:
+                    self._translates.cancel()
+                self._translates = asyncio.create_task(self._be_ready(message))
             case Slots():
                 before = self._capacity.max_running
                 super()._heard(message)
@@ -165,6 +163,21 @@ class SharedEngine(Window):
                     self.on_slots()
             case _:
                 super()._heard(message)
+
+    async def _be_ready(self, started: Started) -> None:
+        """Become ready once prompts can be made, if it has not lost its host meanwhile."""
+        channel = self._channel
+        if self._model != started.model:
+            self._model, self._translator = started.model, None
+        try:
+            await self.prepare()
+        except StartupError as error:
+            self._life.become(EngineState.FAILED, error.message)
+            return
+        if self._channel is channel:
+            self._profile = started.profile
+            self._ready.set()
+            self._life.become(EngineState.READY)
 
     def _look(self) -> None:
         """Tell the host how much waits, if that has changed or was said a while ago, as long as something runs."""
@@ -180,13 +193,13 @@ class SharedEngine(Window):
 
     # ------------------------------------------------------------ generations
 
-    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
-        self._life.check()
+    async def complete(self, prompt: Prompt, on_news: OnNews) -> None:
+        self._check()
         generations = self._generations
         if self._looking is None:
             self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
         try:
-            await super().generate(request, on_event)
+            await super().complete(prompt, on_news)
         except EngineUnavailable:
             # The engine may have died in a host that still runs; the parent will see it.
             if generations is self._generations:

@@ -11,33 +11,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
-from gateway.domain.engine import EngineCapacity, EngineState, TokenEvent
+from gateway.domain.engine import EngineCapacity, EngineState
 from gateway.domain.errors import EngineFailed, GatewayError
-from gateway.domain.ports import Engine
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
     Aborted,
-    Begun,
     Demand,
+    Failed,
     Generate,
-    Generated,
     GetMetrics,
-    Held,
     Metrics,
     Slots,
     Started,
+    Step,
     ToHost,
     Wanted,
-    generation_failed,
+    failed_with,
 )
+from gateway.engines.prompting.completions import Completions, News
+from gateway.engines.prompting.model import PromptedModel
+from gateway.engines.simulated import SimulatedModel
 from gateway.runtime import EventLoopLag
 
 _log = logging.getLogger(__name__)
@@ -142,7 +143,7 @@ class Sharing:
     on_failure: called when a generation failed; this may be the first sign that the engine died.
     """
 
-    def __init__(self, engine: Engine, *, on_failure: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, engine: Completions, *, on_failure: Callable[[], None] = lambda: None) -> None:
         self.engine = engine
         self.on_failure = on_failure
         # How late this process is, while that is measured.
@@ -153,7 +154,6 @@ class Sharing:
         self.generations = self.progress = 0
         self._gateways: list[Gateway] = []
         self._closing: set[asyncio.Task[None]] = set()
-        self._numbers = itertools.count()
         self._due: asyncio.TimerHandle | None = None
         self._divided_s = 0.0
 
@@ -176,9 +176,11 @@ class Sharing:
         capacity = self.engine.capacity()
         return replace(capacity, lag_s=max(capacity.lag_s, round(self.lag.mean_s, 3)))
 
-    def next_id_prefix(self) -> str:
-        """What the request ids of one more gateway begin with, so that those of two differ."""
-        return f"{number}:" if (number := next(self._numbers)) else ""
+    def started(self) -> Started:
+        """What a gateway is told first; the engine is ready."""
+        engine, model = self.engine, self.engine.model
+        assert isinstance(model, PromptedModel | SimulatedModel)  # noqa: S101 -- there is no other
+        return Started(profile=engine.profile(), model=model, max_running=engine.capacity().max_running)
 
     def join(self, gateway: Gateway) -> None:
         """One more gateway gets a share of the slots."""
@@ -226,7 +228,6 @@ class Gateway(Channel[Any, ToHost]):
     def __init__(self, sharing: Sharing, *, unread_bytes: int | None = None) -> None:
         super().__init__(ToHost, self.heard, self.lost, unread_bytes=unread_bytes)
         self._sharing = sharing
-        self._id_prefix = sharing.next_id_prefix()
         self._waiting = Wanted()
         self._said_s = 0.0
         self._slots: Slots | None = None
@@ -234,6 +235,8 @@ class Gateway(Channel[Any, ToHost]):
         # Those in flight, by the gateway's numbers, and how many of them are of finals.
         self.generations: dict[int, asyncio.Task[None]] = {}
         self._finals = 0
+        # What is to be said at the end of this turn: after a step of the engine, all that it has brought.
+        self._step: Step | None = None
 
     def wanted(self, now_s: float) -> Wanted:
         """What it runs and wants to run."""
@@ -288,37 +291,47 @@ class Gateway(Channel[Any, ToHost]):
             self._count(-1, message)
 
     def _count(self, more: int, message: Generate) -> None:
-        self._finals += more * message.request.final
+        self._finals += more * message.prompt.final
         self._sharing.generations += more
         self._sharing.progress += 1
         self._sharing.divide()
 
+    def _tell(self) -> Step:
+        """What is said at the end of this turn, to be added to."""
+        if self._step is None:
+            self._step = Step([], [], [], [])
+            asyncio.get_running_loop().call_soon(self._say_step)
+        return self._step
+
+    def _say_step(self) -> None:
+        if (step := self._step) is not None:
+            self._step = None
+            self.say(step)
+
     async def _generate(self, message: Generate) -> None:
-        sharing, number, say = self._sharing, message.number, self.say
-        request = message.request
-        if self._id_prefix:
-            request = replace(request, id=self._id_prefix + request.id)
+        sharing, number, prompt = self._sharing, message.number, message.prompt
 
-        def hand_on(event: TokenEvent) -> None:
+        def hand_on(news: News) -> None:
             sharing.progress += 1
-            say(Generated(number, event))
+            self._tell().news.append((number, news))
 
-        held = not (sharing.turns.is_free(alone=request.alone) and sharing.ready)
+        held = not (sharing.turns.is_free(alone=prompt.alone) and sharing.ready)
         if held:
-            say(Held(number))
+            self._tell().held.append(number)
         try:
-            async with sharing.turns.turn(alone=request.alone):
-                # Before it begins: it may be what kills this process.
-                if (held or request.alone) and sharing.ready:
-                    say(Begun(number))
-                await sharing.engine.generate(request, hand_on)
+            async with sharing.turns.turn(alone=prompt.alone):
+                if (held or prompt.alone) and sharing.ready:
+                    self._tell().begun.append(number)
+                    # Before it begins: it may be what kills this process.
+                    self._say_step()
+                await sharing.engine.complete(prompt, hand_on)
         except GatewayError as error:
             sharing.on_failure()
-            say(generation_failed(number, error))
+            self._tell().failed.append((number, failed_with(error)))
         except Exception as error:
             _log.exception("a generation failed")
             sentence = f"The engine could not translate this text ({type(error).__name__})."
-            say(generation_failed(number, EngineFailed(sentence)))
+            self._tell().failed.append((number, Failed(EngineFailed.code, sentence)))
 
     async def _get_metrics(self, message: GetMetrics) -> None:
         # One at a time: several such threads would slow the event loop down.
@@ -332,6 +345,9 @@ class _Worker(Gateway):
 
     def __init__(self, sharing: Sharing) -> None:
         super().__init__(sharing, unread_bytes=_UNREAD_BYTES)
+        # Besides the first message, which is as long as a vocabulary.
+        if sharing.ready and self._unread_bytes is not None:
+            self._unread_bytes += len(msgspec.msgpack.encode(sharing.started()))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -341,5 +357,5 @@ class _Worker(Gateway):
         if not sharing.ready:
             self.close()
             return
-        self.say(Started(profile=sharing.engine.profile(), max_running=sharing.engine.capacity().max_running))
+        self.say(sharing.started())
         sharing.join(self)

@@ -1,149 +1,141 @@
-"""Turns a translation request into token events, on any engine that completes prompts of token ids.
+"""The port of everything that completes prompts: token ids in, token ids out.
 
-Knows: prompts (`encoding`), folded texts (`text.folding`) and the check of a proposed beginning (`verification`);
-how much of a text is handed on at once.
-Must not know: which engine completes the prompts, where it runs, when it starts and stops.
+Its adapters are vLLM in this process (`engines.vllm`), a vLLM server elsewhere (`engines.remote`), a script
+(`engines.simulated`), and the window onto a process that hosts one of these (`engines.host`).
+Knows: what is asked for and what comes, as frozen values. Must not know: texts, tokenizers, translations.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from hashlib import blake2b
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from gateway.domain.engine import Confidence, FinishReason, TokenEvent, TranslationRequest
-from gateway.engines.prompting.encoding import PromptEncoder
-from gateway.engines.prompting.model_config import Calibration
-from gateway.engines.prompting.verification import Probe, VerifiedPrefix, verify_proposal
-from gateway.text.folding import Unfolding, is_doubtful_copy
-from gateway.text.units import SPOKEN
+from gateway.domain.engine import FinishReason, OnEvent, TranslationRequest
+from gateway.domain.ports import Engine
 
 
-class Completion(Struct, frozen=True):
-    """New output after a prompt."""
+class Sampling(Struct, frozen=True, array_like=True):
+    """How the next token is sampled. The defaults are greedy."""
 
-    # The text of the new tokens; may be empty while a character is incomplete.
-    text: str
-    # Number of new tokens.
-    tokens: int
-    # Set only on the last one.
+    temperature: float = 0.0
+    top_p: float = 1.0
+    # 0: no limit.
+    top_k: int = 0
+    repetition_penalty: float = 1.0
+
+    @property
+    def is_greedy(self) -> bool:
+        """Whether each token is the model's most probable one."""
+        return self.temperature == 0 and self.repetition_penalty == 1
+
+
+class Prompt(Struct, frozen=True, array_like=True):
+    """What a model is asked to complete."""
+
+    # That of the translation; an engine adds a number to it, as one translation may be several prompts.
+    id: str
+    ids: list[int]
+    # Most tokens of the output.
+    max_tokens: int
+    sampling: Sampling = Sampling()
+    # Tokens that end the output, besides the model's own end token.
+    stop: tuple[int, ...] = ()
+    # Keeps the prompts of a scope apart in the prefix cache; None for the scope that all share.
+    salt: str | None = None
+    # Lower first, as in vLLM's priority scheduling.
+    priority: int = 0
+    # Whether it belongs to a final utterance: hosts divide slots by this.
+    final: bool = True
+    # Nothing else may run in the engine meanwhile; see `TranslationRequest`.
+    alone: bool = False
+    # Whether to tell the log-probability of what is generated.
+    rated: bool = False
+    # The first token of the prompt whose log-probabilities are to be told. None: of no token.
+    rows_from: int | None = None
+    # Whether the prefix cache may be read.
+    reads_cache: bool = True
+    # See `TranslationRequest`.
+    traceparent: str = ""
+
+
+class Rows(Struct, array_like=True):
+    """Log-probabilities of a prompt's last tokens, laid out as vLLM's `FlatLogprobs` are.
+
+    The row of a token holds the token itself, then the two likeliest tokens in its place. The last row is that of
+    the last token. For tokens from the prefix cache, the rows were never written, or there is one empty row
+    instead; this depends on vLLM's model runner.
+    """
+
+    # Where each row begins in the three lists below, and where it ends.
+    start_indices: list[int]
+    end_indices: list[int]
+    token_ids: list[int]
+    # Natural logarithms.
+    logprobs: list[float]
+    # 1 for the model's own choice. If two tokens are equally likely, neither has rank 1.
+    ranks: list[int | None]
+
+    def last(self, count: int) -> Rows:
+        """At most so many rows, the last ones."""
+        skipped = max(0, len(self.start_indices) - count)
+        first = self.end_indices[skipped - 1] if skipped else 0
+        return Rows(
+            [start - first for start in self.start_indices[skipped:]],
+            [end - first for end in self.end_indices[skipped:]],
+            *(column[first:] for column in (self.token_ids, self.logprobs, self.ranks)),  # type: ignore[arg-type]
+        )
+
+
+class News(Struct, frozen=True, array_like=True):
+    """New output of one prompt."""
+
+    ids: list[int]
+    # Set on the last one only. A token that ends the text is the last of `ids`.
     finish: FinishReason | None = None
-    # Prompt tokens that came from the engine's prefix cache.
+    # Prompt tokens that came from the prefix cache.
     cached_tokens: int = 0
     # Sum of the log-probabilities, in nats, of all tokens so far, the one that ends the text included. None if the
     # engine was not asked.
     logprob: float | None = None
+    # None if the engine gives none.
+    rows: Rows | None = None
 
 
-class Completions(Protocol):
-    """The requests of one translation to an engine. They raise `EngineFailed` or `EngineUnavailable`.
+OnNews = Callable[[News], None]
+"""Called with the output of a prompt as it comes."""
 
-    greedy: whether each token is the model's most probable one.
-    """
+Complete = Callable[[Prompt, OnNews], Coroutine[Any, Any, None]]
+"""Completes a prompt; returns after the last news. To abort it, cancel the task that awaits this.
 
-    greedy: bool
-
-    def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
-        """The model's output after a prompt."""
-        ...
-
-    async def probe(self, ids: list[int], read_cache: bool) -> Probe:
-        """What the model would have generated at each token of a prompt. read_cache: may use the prefix cache."""
-        ...
+Raises `EngineFailed`, `EngineUnavailable`, and what `OnNews` raises.
+"""
 
 
-async def translated(
-    request: TranslationRequest,
-    encoder: PromptEncoder,
-    completions: Completions,
-    calibration: Calibration | None = None,
-) -> AsyncGenerator[TokenEvent, None]:
-    """The translation: first the part of the prefix and draft that need not be generated, then the rest.
+class Translator(Protocol):
+    """Makes prompts of requests, and texts of their completions."""
 
-    Where a model makes nothing of the words of a final, they are the translation, and that is unsure; as is a copy
-    of what is no name, and an answer that lacks a placeholder.
-    calibration: of the model; with it, the last event of a final says how far the text can be trusted.
-    """
-    folded = encoder.fold(request)
-    begun = folded.begun(request.prefix, request.draft)
-    if begun is None:
-        folded = replace(folded, before="", after="")
-        begun = folded.begun(request.prefix, request.draft) or ("", "")
-    asked = replace(request, text=folded.text, prefix=begun[0], draft=begun[1])
-    unfolding, answer = Unfolding(folded, encoder.joint), ""
-    async with aclosing(_answer(asked, encoder, completions, calibration)) as events:
-        async for event in events:
-            text = unfolding.add(event.text, last=event.finish is not None)
-            answer += text
-            if event.finish is FinishReason.STOP and request.final:
-                if not unfolding.has_said and SPOKEN.search(request.text):
-                    text, event = request.text.strip(), _doubted(event, 0.0)
-                elif not unfolding.is_complete or is_doubtful_copy(request.text, answer):
-                    event = _doubted(event)
-            yield replace(event, text=text)
+    async def translate(self, request: TranslationRequest, complete: Complete, on_event: OnEvent) -> None:
+        """Raises `EngineFailed` for a text that the model cannot take, and what `complete` raises."""
 
 
-def _doubted(event: TokenEvent, most: float = 1.0) -> TokenEvent:
-    """The last event of a translation that cannot be right, however sure the model is."""
-    value = event.confidence.value if event.confidence is not None else 0.0
-    return replace(event, confidence=Confidence(min(value, most), unsure=True))
+class Model(Protocol):
+    """What an engine says of its model, as a value that can be sent."""
+
+    def translator(self) -> Translator:
+        """May take seconds."""
 
 
-async def _answer(
-    request: TranslationRequest, encoder: PromptEncoder, completions: Completions, calibration: Calibration | None
-) -> AsyncGenerator[TokenEvent, None]:
-    calibration = calibration if request.final else None
-    prompt = encoder.encode(request)
-    verified = VerifiedPrefix()
-    if request.prefix or request.draft:
-        verified = await verify_proposal(request, prompt, encoder, completions.probe, greedy=completions.greedy)
-        if event := verified.event:
-            if verified.finish:
-                event = replace(event, confidence=_confidence(calibration, verified))
-            yield event
-        if verified.finish:
-            return
-    ids = prompt.ids + verified.ids
-    max_tokens = max(1, prompt.max_tokens - len(verified.ids))
-    async with aclosing(completions.complete(ids, max_tokens)) as generated:
-        tokens = 0
-        async for new in generated:
-            tokens += new.tokens
-            if new.finish is None:
-                yield TokenEvent(new.text, new.tokens)
-            else:
-                yield TokenEvent(
-                    new.text,
-                    new.tokens,
-                    new.finish,
-                    prompt_tokens=verified.prompt_tokens + len(ids),
-                    cached_tokens=verified.cached_tokens + new.cached_tokens,
-                    confidence=_confidence(calibration, verified, new.logprob, tokens),
-                )
+class Completions(Engine, Protocol):
+    """An engine of token ids. It is one of texts, too, for who has it in the same process."""
 
+    @property
+    def model(self) -> Model:
+        """What those need who ask it; known once it is ready."""
 
-def _confidence(
-    calibration: Calibration | None, verified: VerifiedPrefix, logprob: float | None = 0.0, tokens: int = 0
-) -> Confidence | None:
-    """Confidence in the verified beginning and `tokens` more; None if it is not known."""
-    rated = verified.rated + tokens
-    if calibration is None or logprob is None or not rated:
-        return None
-    total = verified.logprob + logprob
-    return calibration.confidence(total, rated) if math.isfinite(total) else None
-
-
-def cache_salt(scope: str) -> str | None:
-    """What keeps the prompts of a scope apart in the prefix cache; None for the scope that all share.
-
-    Letters and digits only: others have ended engines. It does not tell what the scope is.
-    """
-    return blake2b(scope.encode(), digest_size=16).hexdigest() if scope else None
+    async def complete(self, prompt: Prompt, on_news: OnNews) -> None:
+        """As `Complete`."""
 
 
 # Most pieces of text a second, over all sequences. A piece costs the gateway about 50 microseconds, and one frame

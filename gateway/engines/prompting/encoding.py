@@ -6,15 +6,18 @@ Must not know: which engine runs the model, whether the model agrees with the pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
+import asyncio
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.domain.engine import TranslationOptions, TranslationRequest
 from gateway.domain.errors import TextTooLong
+from gateway.engines.prompting.detokenising import INCOMPLETE
 from gateway.engines.prompting.families import PromptFamily
 from gateway.engines.prompting.safety import Normalise, joint, neutralise
 from gateway.engines.prompting.templates import ChatPrompt, RawPrompt
@@ -22,8 +25,17 @@ from gateway.text.folding import Folded, fold
 
 _NO_OPTIONS = TranslationOptions()
 
-# What decoders show for an incomplete character.
-_INCOMPLETE = "\ufffd"
+
+_T = TypeVar("_T")
+
+# What needs ids on its way to a result: it gives a text, and whether the tokenizer adds its special tokens, and is
+# sent the ids.
+_Steps = Generator[tuple[str, bool], list[int], _T]
+
+
+def max_text_tokens(window: int, output_base: int) -> int:
+    """A text of this many tokens fits with an answer twice as long. A slightly longer text may fit too."""
+    return (window - output_base) // 4
 
 
 class EncodedPrompt(Struct, frozen=True):
@@ -62,6 +74,7 @@ class PromptEncoder:
 
     window: most tokens of prompt and answer together.
     output_base, output_per_source_token: the answer may have base + factor × source tokens.
+    owned: nobody else uses the tokenizer, so that it need not be copied.
     Raises `StartupError` for a tokenizer whose control tokens cannot be broken in speech.
     """
 
@@ -73,9 +86,11 @@ class PromptEncoder:
         window: int,
         output_base: int,
         output_per_source_token: float,
+        owned: bool = False,
     ) -> None:
         self._tokenizer = tokenizer
-        self._backend = _own_backend(tokenizer)
+        self._backend = _own_backend(tokenizer, copied=not owned)
+        self._batches = {add: _Batches(partial(self._encoded, add)) for add in (False, True)}
         self._family = family
         self._window = window
         self._output_base = output_base
@@ -89,16 +104,12 @@ class PromptEncoder:
         self.joint = joint(self._control, self._normalise)
         """The character that breaks special tokens; no answer has it."""
         self._strangeness = lru_cache(maxsize=4096)(self._count_tokens)
-        self.stop_token_ids: list[int] = tokenizer.convert_tokens_to_ids(list(family.stop))
+        stop = tokenizer.convert_tokens_to_ids(list(family.stop))
+        self.stop_token_ids: list[int] = [id for id in stop if id is not None]
         control_ids = [number for number, token in added.items() if token.special]
         self._control_ids = frozenset([*tokenizer.all_special_ids, *self.stop_token_ids, *control_ids])
         # (source, target, final) → number of tokens of the prompt without its text.
         self._around: dict[tuple[str, str, bool], int] = {}
-
-    @property
-    def max_text_tokens(self) -> int:
-        """A text of this many tokens fits with an answer twice as long. A slightly longer text may fit too."""
-        return (self._window - self._output_base) // 4
 
     def fold(self, request: TranslationRequest) -> Folded:
         """The text of a request as models of this family know it."""
@@ -112,9 +123,16 @@ class PromptEncoder:
 
     def encode(self, request: TranslationRequest) -> EncodedPrompt:
         """The prompt without prefix and draft. Raises `TextTooLong` if the text does not fit into the window."""
+        return self._now(self._encode(request))
+
+    async def encode_soon(self, request: TranslationRequest) -> EncodedPrompt:
+        """The same. The tokenizer runs in a thread, for all who ask in one turn of the event loop together."""
+        return await self._soon(self._encode(request))
+
+    def _encode(self, request: TranslationRequest) -> _Steps[EncodedPrompt]:
         text, add_special_tokens = self._render(request)
-        ids = self._ids(text, add_special_tokens)
-        source_tokens = self._source_tokens(request, len(ids))
+        ids = yield text, add_special_tokens
+        source_tokens = yield from self._source_tokens(request, len(ids))
         wanted = self._output_base + int(self._output_per_source_token * source_tokens)
         least = min(wanted, self._output_base + source_tokens)
         # If the text does not fit, context is left out, the oldest half first.
@@ -122,7 +140,7 @@ class PromptEncoder:
             kept = context[(len(context) + 1) // 2 :]
             request = replace(request, options=replace(request.options, context=kept))
             text, add_special_tokens = self._render(request)
-            ids = self._ids(text, add_special_tokens)
+            ids = yield text, add_special_tokens
         room = self._window - len(ids)
         if room < least:
             raise TextTooLong(
@@ -136,13 +154,20 @@ class PromptEncoder:
         Prefix and draft together get at most `max_tokens` - 1 tokens. The draft is left out if it breaks the
         prefix: if a special token spans prefix and draft, or the tokens do not decode to the prefix.
         """
+        return self._now(self._opening(prompt, prefix, draft))
+
+    async def opening_soon(self, prompt: EncodedPrompt, prefix: str, draft: str) -> Opening:
+        """The same, as in `encode_soon`."""
+        return await self._soon(self._opening(prompt, prefix, draft))
+
+    def _opening(self, prompt: EncodedPrompt, prefix: str, draft: str) -> _Steps[Opening]:
         safe_prefix = neutralise(prefix, self._control, self._normalise)
-        own = self._continuation(prompt, safe_prefix)
+        own = yield from self._continuation(prompt, safe_prefix)
         alone = Opening(prefix, safe_prefix, safe_prefix, own, len(own), len(own))
         text = neutralise(prefix + draft, self._control, self._normalise)
         if not draft:
             return alone
-        ids = self._continuation(prompt, text)
+        ids = yield from self._continuation(prompt, text)
         within = common_length(own, ids)
         opening = Opening(prefix, safe_prefix, text, ids, within, within)
         if within < len(own):
@@ -169,21 +194,21 @@ class PromptEncoder:
         if token in self._control_ids:
             return None
         before, text = self._decode(prompt, ids), self._decode(prompt, [*ids, token])
-        return text[len(before) :] if text.startswith(before) and not text.endswith(_INCOMPLETE) else None
+        return text[len(before) :] if text.startswith(before) and not text.endswith(INCOMPLETE) else None
 
     def _reaches(self, prompt: EncodedPrompt, opening: Opening, count: int, before: str) -> bool:
         """Whether `count` tokens decode to whole characters of the opening that begin with `before`."""
         text = self._decode(prompt, opening.ids[:count])
-        return text.startswith(before) and opening.safe_text.startswith(text) and not text.endswith(_INCOMPLETE)
+        return text.startswith(before) and opening.safe_text.startswith(text) and not text.endswith(INCOMPLETE)
 
-    def _continuation(self, prompt: EncodedPrompt, text: str) -> list[int]:
+    def _continuation(self, prompt: EncodedPrompt, text: str) -> _Steps[list[int]]:
         """The tokens of `text` after the prompt; how a word is split depends on the text before it."""
         if not text:
             return []
-        ids = self._ids(prompt.text + text, prompt.add_special_tokens)
+        ids = yield prompt.text + text, prompt.add_special_tokens
         if ids[: len(prompt.ids)] == prompt.ids:
             return ids[len(prompt.ids) :]
-        return self._ids(text, add_special_tokens=False)
+        return (yield text, False)
 
     def _decode(self, prompt: EncodedPrompt, ids: list[int]) -> str:
         # Some decoders drop a space at the very beginning. With the prompt's last token in front, they keep it.
@@ -210,37 +235,97 @@ class PromptEncoder:
                 )
                 return text, False
 
-    def _source_tokens(self, request: TranslationRequest, prompt_tokens: int) -> int:
+    def _source_tokens(self, request: TranslationRequest, prompt_tokens: int) -> _Steps[int]:
         """Number of tokens of the text. Encoding is the slowest step of a prompt, so it is done only once."""
         if request.options != _NO_OPTIONS:
-            return len(self._ids(request.text, add_special_tokens=False))
+            return len((yield request.text, False))
         kind = (request.source, request.target, request.final)
         if (around := self._around.get(kind)) is None:
-            around = self._around[kind] = len(self._ids(*self._render(replace(request, text=""))))
+            around = self._around[kind] = len((yield self._render(replace(request, text=""))))
         return max(0, prompt_tokens - around)
 
     def _count_tokens(self, word: str) -> int:
         """Tokens of a word in mid-sentence, where models mostly have the blank with a small letter."""
-        return len(self._ids(f" {word}" if word.islower() else word, add_special_tokens=False))
+        return len(self._encoded(False, [f" {word}" if word.islower() else word])[0])
 
-    def _ids(self, text: str, add_special_tokens: bool) -> list[int]:
+    # ------------------------------------------------------------ the tokenizer
+
+    def _now(self, steps: _Steps[_T]) -> _T:
+        try:
+            text, add_special_tokens = next(steps)
+            while True:
+                text, add_special_tokens = steps.send(self._encoded(add_special_tokens, [text])[0])
+        except StopIteration as end:
+            return cast(_T, end.value)
+
+    async def _soon(self, steps: _Steps[_T]) -> _T:
+        try:
+            text, add_special_tokens = next(steps)
+            while True:
+                text, add_special_tokens = steps.send(await self._batches[add_special_tokens].ids(text))
+        except StopIteration as end:
+            return cast(_T, end.value)
+
+    def _encoded(self, add_special_tokens: bool, texts: list[str]) -> list[list[int]]:
         # Text from users contains no special tokens any more, so all special tokens are the prompt's own.
         if self._backend is not None:
-            found: list[int] = self._backend.encode(text, add_special_tokens=add_special_tokens).ids
-            return found
-        ids: list[int] = self._tokenizer.encode(
-            text, add_special_tokens=add_special_tokens, split_special_tokens=False
-        )
+            encodings = self._backend.encode_batch_fast(texts, add_special_tokens=add_special_tokens)
+            return [each.ids for each in encodings]
+        encode = self._tokenizer.encode
+        return [encode(text, add_special_tokens=add_special_tokens, split_special_tokens=False) for text in texts]
+
+
+_Asked = tuple[str, asyncio.Future[list[int]]]
+
+
+class _Batches:
+    """Encodes texts in a thread: all that are asked for in one turn of the event loop, or meanwhile, together.
+
+    encode: the tokenizer, which lets other threads run meanwhile.
+    """
+
+    def __init__(self, encode: Callable[[list[str]], list[list[int]]]) -> None:
+        self._encode = encode
+        self._thread = ThreadPoolExecutor(1, "tokenizer")
+        self._waiting: list[_Asked] = []
+        self._runs = False
+
+    def ids(self, text: str) -> asyncio.Future[list[int]]:
+        loop = asyncio.get_running_loop()
+        self._waiting.append((text, ids := loop.create_future()))
+        if not self._runs:
+            self._runs = True
+            loop.call_soon(self._next)
         return ids
 
+    def _next(self) -> None:
+        batch, self._waiting = self._waiting, []
+        self._runs = bool(batch)
+        if batch:
+            texts = [text for text, _ in batch]
+            encoding = asyncio.get_running_loop().run_in_executor(self._thread, self._encode, texts)
+            encoding.add_done_callback(partial(self._hand_out, batch))
 
-def _own_backend(tokenizer: Any) -> Any | None:
-    """A copy of a fast tokenizer's backend, which is faster to call directly. None for a slow tokenizer."""
+    def _hand_out(self, batch: list[_Asked], encoding: asyncio.Future[list[list[int]]]) -> None:
+        self._next()
+        for number, (_, ids) in enumerate(batch):
+            if ids.done():  # cancelled
+                continue
+            if (error := encoding.exception()) is not None:
+                ids.set_exception(error)
+            else:
+                ids.set_result(encoding.result()[number])
+
+
+def _own_backend(tokenizer: Any, *, copied: bool) -> Any | None:
+    """A fast tokenizer's backend, which is faster to call directly. None for a slow tokenizer.
+
+    copied: other users of the tokenizer change the backend's settings at each call.
+    """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return None
-    # A copy, because other users of the tokenizer change the backend's settings at each call.
-    own = type(backend).from_str(backend.to_str())
+    own = type(backend).from_str(backend.to_str()) if copied else backend
     own.no_truncation()
     own.no_padding()
     own.encode_special_tokens = False

@@ -24,21 +24,12 @@ from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import InvalidValue, UnsupportedLanguage
 from gateway.domain.languages import NAMES, language_name, normalise
 from gateway.engines.prompting import templates
+from gateway.engines.prompting.completions import Sampling
 from gateway.engines.prompting.safety import COMMON_TOKENS, Normalise, flatten, neutralise_request
 from gateway.engines.prompting.templates import Prompt
 from gateway.text.folding import Fold
 
 # ---------------------------------------------------------------------------------------------- a family
-
-
-class Sampling(Struct, frozen=True):
-    """How the next token is sampled. The defaults are greedy."""
-
-    temperature: float = 0.0
-    top_p: float = 1.0
-    # 0: no limit.
-    top_k: int = 0
-    repetition_penalty: float = 1.0
 
 
 class PromptFamily(Struct, frozen=True, kw_only=True):
@@ -288,3 +279,8 @@ def family_named(name: str) -> PromptFamily:
         raise InvalidValue(
             f"unknown prompt family {name!r}; known: {', '.join(FAMILIES)}", field="engine.family"
         ) from None
+
+
+def family_of(name: str, languages: Iterable[str]) -> PromptFamily:
+    """The family of that name with these languages: what `detect` has found, told by another process."""
+    return _with_languages(family_named(name), list(languages))

@@ -3,7 +3,7 @@
 A *probe* is a request whose prompt ends with the proposed tokens and that generates one more token. For each
 proposed token it shows which token the model would have chosen. Tokens that the model agrees with need not be
 generated.
-Knows: openings, and vLLM's layout of a prompt's log-probabilities. Must not know: how a probe is run.
+Knows: openings, and the rows of a prompt's log-probabilities. Must not know: how a probe is run.
 
 The acceptance rule:
 - A token of the draft must be the model's own choice, so a draft cannot change the answer.
@@ -16,48 +16,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from gateway.domain.engine import FinishReason, TokenEvent, TranslationRequest
+from gateway.engines.prompting.completions import News
 from gateway.engines.prompting.encoding import EncodedPrompt, Opening, PromptEncoder
 
 _log = logging.getLogger(__name__)
-
-
-class PromptLogprobs(Protocol):
-    """vLLM's `FlatLogprobs`: one row for each token of the prompt; each column is one list for all rows.
-
-    The row of token i holds token i itself, then the two likeliest tokens in its place. The last row is that of
-    the last token. For tokens from the prefix cache, the rows were never written, or there is one empty row
-    instead; this depends on vLLM's model runner.
-    """
-
-    # Where the row of token i begins in the three lists below.
-    start_indices: list[int]
-    # Where the row of token i ends.
-    end_indices: list[int]
-    token_ids: list[int]
-    # Natural logarithms.
-    logprobs: list[float]
-    # 1 for the model's own choice. If two tokens are equally likely, neither has rank 1.
-    ranks: list[int | None]
-
-
-class Probe(Struct, frozen=True):
-    """The result of one probe."""
-
-    # None if the engine gives none.
-    logprobs: PromptLogprobs | None = None
-    # Tokens from the prefix cache. Their rows, and the row of the next token, were never written.
-    cached_tokens: int = 0
-    # Whether the model ends the answer after the proposed tokens.
-    stopped: bool = False
-    # The one token that it generated after them.
-    said: int | None = None
-    # Log-probability of that token, in nats. None if the engine was not asked.
-    said_logprob: float | None = None
 
 
 class VerifiedPrefix(Struct, frozen=True):
@@ -101,13 +68,14 @@ async def verify_proposal(
     request: TranslationRequest,
     prompt: EncodedPrompt,
     encoder: PromptEncoder,
-    run: Callable[[list[int], bool], Awaitable[Probe]],
+    run: Callable[[list[int], bool], Awaitable[News]],
     *,
     greedy: bool,
 ) -> VerifiedPrefix:
     """How much of the request's prefix and draft begins the answer.
 
-    run: probes token ids; its second argument is whether the prefix cache may be read.
+    run: probes token ids, and tells the rows of those behind the prompt; its second argument is whether the prefix
+        cache may be read.
     greedy: whether decoding is greedy. If not, or if the engine gives no log-probabilities, there is no single
         choice to compare with. The prefix is then kept and the draft left out.
     """
@@ -139,18 +107,18 @@ async def verify_proposal(
 
 
 class _Probes:
-    def __init__(self, run: Callable[[list[int], bool], Awaitable[Probe]]) -> None:
+    def __init__(self, run: Callable[[list[int], bool], Awaitable[News]]) -> None:
         self._run = run
         self.count = self.prompt_tokens = self.cached_tokens = 0
 
-    async def run(self, ids: list[int], first: int) -> Probe:
+    async def run(self, ids: list[int], first: int) -> News:
         """Probe `ids`, so that the rows from `first` on are written."""
         probe = await self._once(ids, read_cache=True)
-        if probe.logprobs is not None and probe.cached_tokens >= first:
+        if probe.rows is not None and probe.cached_tokens >= first:
             probe = await self._once(ids, read_cache=False)
         return probe
 
-    async def _once(self, ids: list[int], *, read_cache: bool) -> Probe:
+    async def _once(self, ids: list[int], *, read_cache: bool) -> News:
         probe = await self._run(ids, read_cache)
         self.count += 1
         self.prompt_tokens += len(ids)
@@ -181,7 +149,7 @@ async def _look(
     """The opening that was decided on, and how far the model agrees with it."""
     draft, tolerance = (request.draft, request.tolerance) if greedy else ("", None)
     while True:
-        opening = encoder.opening(prompt, request.prefix, draft)
+        opening = await encoder.opening_soon(prompt, request.prefix, draft)
         if opening.cover >= prompt.room:
             # A model that repeats itself can produce a prefix that leaves no room for an answer.
             return opening, _Agreement()
@@ -204,7 +172,7 @@ async def _agreement(
         return _Agreement(passed, passed)
     ids = prompt.ids + opening.ids
     probe = await probes.run(ids, len(prompt.ids) + passed)
-    if probe.logprobs is None:
+    if probe.rows is None:
         return None
     tokens = own = passed
     logprobs: list[float] = []
@@ -217,9 +185,10 @@ async def _agreement(
         own += row.chosen and own == n
         tokens += 1
         logprobs.append(row.logprob)
-    said_logprob = [] if probe.said_logprob is None else [probe.said_logprob]
-    said = None if probe.stopped else probe.said
-    return _Agreement(tokens, own, probe.stopped, said, logprobs, said_logprob)
+    said_logprob = [] if probe.logprob is None else [probe.logprob]
+    stopped = probe.finish is FinishReason.STOP
+    said = None if stopped else next(iter(probe.ids), None)
+    return _Agreement(tokens, own, stopped, said, logprobs, said_logprob)
 
 
 class _Row(NamedTuple):
@@ -235,9 +204,9 @@ class _Row(NamedTuple):
     logprob: float = float("-inf")
 
 
-def _row(probe: Probe, ids: list[int], position: int) -> _Row:
+def _row(probe: News, ids: list[int], position: int) -> _Row:
     """The row of one token."""
-    rows = probe.logprobs
+    rows = probe.rows
     unread = _Row()
     if rows is None or position <= probe.cached_tokens:
         return unread

@@ -1,8 +1,6 @@
-"""Requests to a remote vLLM server: takes prompts of token ids, gives new text or probes of what the model says.
+"""Requests to a remote vLLM server: prompts of token ids, and their completions.
 
-Knows: which of a server's failures are repeated, and how often; Hugging Face tokenizers, whose text is to be the
-same as what vLLM makes of the same tokens.
-Must not know: translations, how a server is watched.
+Knows: which of a server's failures are repeated, and how often. Must not know: texts, how a server is watched.
 
 What was being generated goes on after a failure, from the tokens that have come, if the server still answers:
 behind one address there may be several, of which one has died.
@@ -14,70 +12,21 @@ import asyncio
 import itertools
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
-from gateway.domain.engine import FinishReason, TranslationRequest
+from gateway.domain.engine import FinishReason
 from gateway.domain.errors import EngineFailed, EngineUnavailable, TextTooLong
 from gateway.engines.lifecycle import Generation
-from gateway.engines.prompting.completions import Completion, cache_salt, tokens_a_piece
-from gateway.engines.prompting.families import Sampling
-from gateway.engines.prompting.verification import Probe
+from gateway.engines.prompting.completions import News, OnNews, Prompt, tokens_a_piece
 from gateway.engines.remote.events import GENERATE, Error, EventStream, Generated, generate_body, unstreamed
 from gateway.engines.remote.server import Lost, NotTaken, Refused, Server, ServerError, failure
 
 # How vLLM begins to name its limit: a server that does not tell it, as behind a router, may have a smaller one.
 _TOO_LONG = re.compile(r"maximum (model|context) length")
 
-# What decoders show for an incomplete character.
-_INCOMPLETE = "\ufffd"
-
-# The beginning of what `tokenizers` says about tokens that take back text which they gave.
-_TAKEN_BACK = "Invalid prefix encountered"
-
-
-class Detokenizer:
-    """The text of one answer. prompt: its tokens, on which the space before the first word depends."""
-
-    def __init__(self, tokenizer: Any, prompt: Sequence[int]) -> None:
-        self._tokenizer = tokenizer
-        self._backend = getattr(tokenizer, "backend_tokenizer", None)
-        self._stream = None if self._backend is None else _stream(prompt)
-        # For a slow tokenizer: all tokens, and how much of their text was given.
-        self._ids = list(prompt[-1:])
-        self._given = len(self._decoded()) if self._backend is None else 0
-
-    def add(self, ids: Sequence[int]) -> str:
-        """The text that these tokens add. A character whose last token has not come is held back."""
-        if self._backend is None:
-            self._ids += ids
-            text = self._decoded().rstrip(_INCOMPLETE)
-            new, self._given = text[self._given :], max(self._given, len(text))
-            return new
-        return "".join(self._step(token) for token in ids)
-
-    def _step(self, token: int) -> str:
-        try:
-            return self._stream.step(self._backend, token) or ""  # type: ignore[union-attr]
-        except Exception as error:
-            # Bytes that are not UTF-8 confuse the stream; vLLM takes a new one, too.
-            if not str(error).startswith(_TAKEN_BACK):
-                raise
-            self._stream = _stream(())
-            return self._stream.step(self._backend, token) or ""
-
-    def _decoded(self) -> str:
-        text: str = self._tokenizer.decode(self._ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return text
-
-
-def _stream(prompt: Sequence[int]) -> Any:
-    from tokenizers.decoders import DecodeStream
-
-    return DecodeStream(ids=list(prompt), skip_special_tokens=True)
-
-
+# Other words, such as `abort`, say that the server leaves.
 _FINISH = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
 # How often a text may be lost in the middle. The third time, it is taken for what kills engines.
@@ -97,47 +46,33 @@ _NEWEST = 0.1
 class RemoteRequests:
     """Makes every request to one server.
 
-    tokenizer: of the served model. model: its name at the server. sampling: how the model chooses tokens.
-    logprobs: whether the server tells how likely a prompt's tokens are.
-    delta_interval_s: about how often new text is to be sent, in seconds; 0: every token.
+    model: its name at the server. logprobs: whether the server tells how likely a prompt's tokens are.
+    delta_interval_s: about how often new tokens are to be sent, in seconds; 0: every token.
     alive: whether the server answers; died: told why, once it does not.
     """
 
     def __init__(
         self,
         server: Server,
-        tokenizer: Any,
         *,
         model: str | None,
-        sampling: Sampling,
-        stop_token_ids: list[int],
         logprobs: bool,
         delta_interval_s: float,
         alive: Callable[[], Awaitable[bool]],
         died: Callable[[str], None],
     ) -> None:
         self.server = server
-        self.tokenizer = tokenizer
         self.model = model
         self.logprobs = logprobs
         self.alive = alive
         self.died = died
-        self.greedy = sampling.temperature == 0 and sampling.repetition_penalty == 1
+        # Those for one prompt have its id with a number, as a server may refuse an id that it has.
+        self.numbers = itertools.count(1)
         # Streams in flight.
         self.running = 0
         self._delta_interval_s = delta_interval_s
         # Mean time of a sequence's token, in seconds; 0 while it is not known.
         self._token_s = 0.0
-        self._sampling: dict[str, Any] = {
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "top_k": sampling.top_k,
-            "repetition_penalty": sampling.repetition_penalty,
-            "stop_token_ids": stop_token_ids,
-        }
-
-    def sampling(self, max_tokens: int, **more: Any) -> dict[str, Any]:
-        return {**self._sampling, "max_tokens": max_tokens, **more}
 
     def tokens_a_piece(self) -> int:
         """How many tokens of a sequence the server is to send together."""
@@ -149,53 +84,54 @@ class RemoteRequests:
             self._token_s += (_NEWEST if self._token_s else 1.0) * (seconds / tokens - self._token_s)
 
 
-class TranslationCompletions:
-    """The `Completions` of one translation.
+class Completing:
+    """The requests for one prompt. generation: ends every wait when the engine dies."""
 
-    request: the translation; further requests for it have its id with a suffix.
-    generation: ends every wait when the engine dies.
-    """
-
-    def __init__(self, requests: RemoteRequests, generation: Generation, request: TranslationRequest) -> None:
-        self.greedy = requests.greedy
+    def __init__(self, requests: RemoteRequests, generation: Generation, prompt: Prompt) -> None:
         self._requests = requests
         self._generation = generation
-        self._request = request
-        self._numbers = itertools.count(1)
+        self._prompt = prompt
         self._lost = self._unanswered = 0
 
-    async def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
-        text = Detokenizer(self._requests.tokenizer, ids)
-        have: list[int] = []
+    async def run(self, on_news: OnNews) -> None:
+        """As `Complete`."""
+        if self._prompt.rows_from is not None:
+            on_news(await self._probe(self._prompt.rows_from))
+            return
+        prompt, have = self._prompt, list[int]()
         self._requests.running += 1
         try:
             while True:
                 had = len(have)
                 try:
-                    async with aclosing(self._stream(ids + have, max_tokens - len(have))) as news:
+                    stream = self._stream(prompt.ids + have, prompt.max_tokens - len(have))
+                    async with aclosing(stream) as news:
                         async for new in news:
                             if new.finish is None:
                                 have += new.ids
-                                yield Completion(text.add(new.ids), len(new.ids))
+                                on_news(News(new.ids))
                                 continue
-                            finish = _FINISH.get(new.finish)
-                            if finish is None:  # such as `abort`: the server leaves
-                                raise Lost(f"it ended this text early ({new.finish})")
-                            # The token that ends the text is not part of it.
-                            said = new.ids[:-1] if finish is FinishReason.STOP else new.ids
-                            yield Completion(text.add(said), len(new.ids), finish, new.cached_tokens or 0)
+                            on_news(News(new.ids, self._finish(new, "text"), new.cached_tokens or 0))
                             return
                 except ServerError as error:
                     await self._recover(error, begun=len(have) > had)
         finally:
             self._requests.running -= 1
 
-    async def probe(self, ids: list[int], read_cache: bool) -> Probe:
-        # The prefix cache is never read, whatever `read_cache` says: not every server tells how much came from it,
+    @staticmethod
+    def _finish(new: Generated, what: str) -> FinishReason:
+        """Raises `Lost` if the server has ended it early."""
+        if (finish := _FINISH.get(new.finish or "")) is None:
+            raise Lost(f"it ended this {what} early ({new.finish})")
+        return finish
+
+    async def _probe(self, rows_from: int) -> News:
+        # The prefix cache is never read, whatever the prompt says: not every server tells how much came from it,
         # and the rows of such tokens are unwritten memory. vLLM leaves it out by itself for these requests.
         if not self._requests.logprobs:
-            return Probe()
-        sampling = self._requests.sampling(1, prompt_logprobs=2)
+            return News([], FinishReason.LENGTH)
+        ids = self._prompt.ids
+        sampling = self._sampling(1, prompt_logprobs=2)
         while True:
             try:
                 with self._generation:
@@ -204,22 +140,33 @@ class TranslationCompletions:
                     new, rows = unstreamed(body, ids)
                 except ValueError as error:
                     raise Lost(f"it gave an answer that cannot be read: {error}") from None
-                if new.finish not in _FINISH:
-                    raise Lost(f"it ended a probe early ({new.finish})")
+                finish = self._finish(new, "probe")
             except ServerError as error:
                 await self._recover(error, begun=False)
             else:
-                return Probe(logprobs=rows, stopped=new.finish == "stop", said=next(iter(new.ids), None))
+                return News(new.ids, finish, rows=None if rows is None else rows.last(len(ids) - rows_from))
+
+    def _sampling(self, max_tokens: int, **more: Any) -> dict[str, Any]:
+        sampling = self._prompt.sampling
+        return {
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "top_k": sampling.top_k,
+            "repetition_penalty": sampling.repetition_penalty,
+            "stop_token_ids": self._prompt.stop,
+            "max_tokens": max_tokens,
+            **more,
+        }
 
     async def _stream(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Generated, None]:
         """New tokens after a prompt, the last of them with `finish` set. Raises `ServerError`."""
         requests, generation = self._requests, self._generation
-        sampling = requests.sampling(max_tokens)
+        sampling = self._sampling(max_tokens)
         if (tokens := requests.tokens_a_piece()) > 1:
             sampling["stream_interval"] = tokens
         with generation:
             body = self._body(ids, sampling, stream=True)
-            answer = await requests.server.open(GENERATE, body, self._request.traceparent)
+            answer = await requests.server.open(GENERATE, body, self._prompt.traceparent)
         events, last_s = EventStream(), 0.0
         try:
             while True:
@@ -251,12 +198,12 @@ class TranslationCompletions:
 
     def _body(self, ids: list[int], sampling: dict[str, Any], *, stream: bool) -> bytes:
         return generate_body(
-            f"{self._request.id}-{next(self._numbers)}",
+            f"{self._prompt.id}-{next(self._requests.numbers)}",
             ids,
             sampling,
             model=self._requests.model,
-            priority=self._request.priority,
-            cache_salt=cache_salt(self._request.cache_scope),
+            priority=self._prompt.priority,
+            cache_salt=self._prompt.salt,
             stream=stream,
         )
 

@@ -3,8 +3,8 @@
 Knows: the life of the adapter, which begins when the server answers and ends when it does not any more.
 Must not know: the wire, meetings, vLLM. Tokenizers are imported inside `start`, because that takes seconds.
 
-Prompts and text are made here, as for an engine of our own, so the server need not know about translations. It
-may be one `vllm serve`, or stand in front of several.
+Prompts and text are made by who asks, as for an engine of our own, so the server need not know about translations.
+It may be one `vllm serve`, or stand in front of several.
 """
 
 from __future__ import annotations
@@ -20,18 +20,16 @@ from typing import Any
 from msgspec import Struct
 
 from gateway import metrics
-from gateway.domain.engine import (
-    EngineCapacity,
-    EngineState,
-    TranslationRequest,
-)
+from gateway.domain.engine import EngineCapacity, EngineState
 from gateway.domain.errors import EngineFailed, EngineUnavailable, StartupError
 from gateway.engines.lifecycle import Generation
 from gateway.engines.prompting import model_config
-from gateway.engines.prompting.engine import PromptingEngine
+from gateway.engines.prompting.completions import OnNews, Prompt
+from gateway.engines.prompting.model import prompted_model
 from gateway.engines.remote import capabilities
-from gateway.engines.remote.completions import RemoteRequests, TranslationCompletions
+from gateway.engines.remote.completions import Completing, RemoteRequests
 from gateway.engines.remote.server import Lost, NotTaken, Server, ServerError
+from gateway.engines.translating import TranslatingEngine
 
 _log = logging.getLogger(__name__)
 
@@ -74,11 +72,11 @@ _LOOK_S, _WATCH_S = 0.5, 2.0
 _PAUSES_S = (0.0, 0.1, 0.2, 0.4, 0.8)
 
 
-class RemoteEngine(PromptingEngine):
+class RemoteEngine(TranslatingEngine):
     """Engine port over a vLLM server."""
 
     def __init__(self, options: RemoteOptions) -> None:
-        super().__init__(options)
+        super().__init__()
         self._options = options
         self._server: Server | None = None
         self._requests: RemoteRequests | None = None
@@ -113,20 +111,18 @@ class RemoteEngine(PromptingEngine):
         limits = [limit for limit in (options.max_model_len, found.max_model_len) if limit is not None]
         if not limits:
             raise StartupError(f"The server at {options.url} does not say its limit: set engine.max_model_len.")
-        encoder, sampling = await self._prepare(tokenizer, family, min(limits))
+        self._model = model = await asyncio.to_thread(prompted_model, options, tokenizer, family, min(limits))
+        self._profile = model.profile()
         self._requests = RemoteRequests(
             self._server,
-            tokenizer,
             model=found.model,
-            sampling=sampling,
-            stop_token_ids=encoder.stop_token_ids,
             logprobs=found.logprobs,
             delta_interval_s=options.delta_interval_s,
             alive=self._answers,
             died=self._died,
         )
-        await self._warm_up()
-        _log.info("engine ready: %s at %s, prompt family %s", self.profile().model, options.url, family.name)
+        await self._warm_up(tokenizer.encode("1 2 3", add_special_tokens=False), model.sampling)
+        _log.info("engine ready: %s at %s, prompt family %s", self._profile.model, options.url, family.name)
 
     async def _examined(self, server: Server, tokenizer: Any) -> capabilities.Capabilities:
         """What the server can do, once it has loaded its model or was replaced. Raises `StartupError`."""
@@ -191,9 +187,9 @@ class RemoteEngine(PromptingEngine):
 
     # ------------------------------------------------------------ generations
 
-    def _completions(self, generation: Generation, request: TranslationRequest) -> TranslationCompletions:
+    async def _complete(self, generation: Generation, prompt: Prompt, on_news: OnNews) -> None:
         assert self._requests is not None  # noqa: S101 -- made before anything is generated
-        return TranslationCompletions(self._requests, generation, request)
+        await Completing(self._requests, generation, prompt).run(on_news)
 
     # ------------------------------------------------------------ state
 

@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from gateway.engines.prompting.completions import Rows
+
 GENERATE = "/inference/v1/generate"
 
 _DONE = b"[DONE]"
@@ -80,16 +82,6 @@ class Served(Struct, frozen=True):
     parent: str | None = None
     # Most tokens of prompt and output together.
     max_model_len: int | None = None
-
-
-class Rows(Struct):
-    """Log-probabilities of a prompt's tokens, as `prompting.verification` reads them."""
-
-    start_indices: list[int]
-    end_indices: list[int]
-    token_ids: list[int]
-    logprobs: list[float]
-    ranks: list[int | None]
 
 
 class _Logprob(Struct):

@@ -1,26 +1,30 @@
-"""Requests to vLLM: takes prompts of token ids, and gives new text or probes of what the model would say.
+"""Requests to vLLM: prompts of token ids, and their completions.
 
+What has come is fetched once for all requests, when a step of the engine has ended: a task for each request that
+waits for its next token would be woken tens of thousands of times a second.
 Knows: where vLLM 0.26 and 0.32 define what is used here; its sampling parameters, outputs and load.
-Must not know: translations, how the engine is started and stopped.
+Must not know: texts, translations, how the engine is started and stopped.
 """
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
+import logging
 import math
 import time
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, suppress
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from gateway import metrics
-from gateway.domain.engine import FinishReason, TranslationRequest
+from gateway.domain.engine import FinishReason
 from gateway.domain.errors import EngineFailed
 from gateway.engines.lifecycle import Generation
-from gateway.engines.prompting.completions import Completion, cache_salt, tokens_a_piece
-from gateway.engines.prompting.families import Sampling
-from gateway.engines.prompting.verification import Probe
+from gateway.engines.prompting.completions import News, OnNews, Prompt, Rows, Sampling, tokens_a_piece
+
+_log = logging.getLogger(__name__)
 
 
 class VllmApi:
@@ -92,13 +96,17 @@ class EngineLoad:
         return tokens_a_piece(interval_s, self.step_s, self.running)
 
 
-def load_logger(load: EngineLoad, prometheus_logger: type) -> type:
-    """A subclass of vLLM's Prometheus stat logger that also keeps `load` up to date."""
+def load_logger(load: EngineLoad, on_step: Callable[[], None], prometheus_logger: type) -> type:
+    """A subclass of vLLM's Prometheus stat logger that also keeps `load` up to date.
+
+    on_step: called after each step, when its outputs are there; must not raise.
+    """
 
     class LoadLogger(prometheus_logger):  # type: ignore[misc]
         def record(self, scheduler_stats: Any, iteration_stats: Any, *args: Any, **kwargs: Any) -> None:
             if scheduler_stats is not None:
                 load.stepped(scheduler_stats.num_running_reqs, scheduler_stats.num_waiting_reqs, time.monotonic())
+            on_step()
             super().record(scheduler_stats, iteration_stats, *args, **kwargs)
 
     return LoadLogger
@@ -107,41 +115,122 @@ def load_logger(load: EngineLoad, prometheus_logger: type) -> type:
 _FINISH = {None: None, "stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
 
-class VllmRequests:
-    """Makes every request to one `AsyncLLM`.
+class _Running:
+    """A request in vLLM. collector: vLLM's own, which merges what comes until it is asked."""
 
-    sampling: how the model chooses tokens.
-    rates: whether to ask for the log-probability of each token of a final.
-    delta_interval_s: about how often new text is handed on, in seconds; 0: every token.
+    def __init__(self, collector: Any, on_news: OnNews, rows: int) -> None:
+        self._collector = collector
+        self._on_news = on_news
+        # How many rows of the prompt are wanted.
+        self._rows = rows
+        # Set at its end, to the error if there is one; cancelled with the task that waits for it.
+        self.end: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+
+    def look(self) -> None:
+        """Hand on what has come."""
+        if self.end.done():
+            return
+        try:
+            if (output := self._collector.get_nowait()) is None:
+                return
+            new = output.outputs[0]
+            if new.finish_reason not in _FINISH:
+                raise EngineFailed(f"The engine ended this text early ({new.finish_reason}).")
+            finish, rows = _FINISH[new.finish_reason], output.prompt_logprobs
+            if hasattr(rows, "start_indices"):
+                columns = (rows.start_indices, rows.end_indices, rows.token_ids, rows.logprobs, rows.ranks)
+                rows = Rows(*columns).last(self._rows)
+            else:
+                rows = None
+            cached = output.num_cached_tokens or 0
+            self._on_news(News(list(new.token_ids), finish, cached, new.cumulative_logprob, rows))
+        except Exception as error:  # vLLM's, or from who is told; others go on
+            self.end.set_result(error)
+        else:
+            if finish is not None:
+                self.end.set_result(None)
+
+
+class VllmRequests:
+    """Makes every request to one `AsyncLLM`. vLLM makes no text of what it generates.
+
+    delta_interval_s: about how often new tokens are handed on, in seconds; 0: every token.
     """
 
-    def __init__(
-        self,
-        llm: Any,
-        api: VllmApi,
-        load: EngineLoad,
-        *,
-        sampling: Sampling,
-        stop_token_ids: list[int],
-        delta_interval_s: float,
-        rates: bool = False,
-    ) -> None:
+    def __init__(self, llm: Any, api: VllmApi, load: EngineLoad, *, delta_interval_s: float) -> None:
         self._llm = llm
         self._api = api
         self._load = load
-        self._sampling = sampling
-        self._stop_token_ids = stop_token_ids
         self._delta_interval_s = delta_interval_s
-        self._rates = rates
         # Making and checking sampling parameters takes as long as sending the request; copying them is cheap.
-        self._translation_sampling = self.sampling_params(skip_clone=True)
-        self._rated_sampling = self.sampling_params(skip_clone=True, **self.rating(rated=True)) if rates else None
-        self.greedy = sampling.temperature == 0 and sampling.repetition_penalty == 1
+        self._made = lru_cache(maxsize=64)(self._make)
+        self._numbers = itertools.count(1)
+        self._running: dict[str, _Running] = {}
+        # Requests that nobody waits for any more; all of one turn are told together.
+        self._unwanted: list[str] = []
+        self._aborting: set[asyncio.Task[None]] = set()
+        self._handler: asyncio.Task[None] | None = None
 
-    def translation_sampling(self, max_tokens: int, *, rated: bool = False) -> Any:
-        """The sampling parameters of a translation with at most `max_tokens` tokens. rated: see `rating`."""
-        sampling = copy.copy((rated and self._rated_sampling) or self._translation_sampling)
-        sampling.max_tokens = max_tokens
+    def look(self) -> None:
+        """Hand on what all requests have given in the step that has ended."""
+        for running in [*self._running.values()]:
+            running.look()
+
+    async def run(self, generation: Generation, prompt: Prompt, on_news: OnNews) -> None:
+        """As `Complete`, with vLLM's errors."""
+        # Of two gateways, both may have this id.
+        id = f"{prompt.id}-{next(self._numbers)}"
+        rows = 0 if prompt.rows_from is None else len(prompt.ids) - prompt.rows_from
+        tokens = self._api.tokens_input(prompt.ids, cache_salt=prompt.salt)
+        running = None
+        try:
+            with generation:
+                collector = await self._llm.add_request(
+                    id, tokens, self.sampling(prompt), priority=prompt.priority
+                )
+                self._running[id] = running = _Running(collector, on_news, rows)
+                self._watch()
+                # It may have ended before it was there to be looked at.
+                running.look()
+                error = await running.end
+        except BaseException:
+            self._abort(id)
+            raise
+        finally:
+            self._running.pop(id, None)
+        if error is not None:
+            self._abort(id)
+            raise error
+
+    def _watch(self) -> None:
+        """vLLM's task that fetches what is generated ends with the engine, and tells each request why."""
+        handler = self._llm.output_handler
+        if handler is not self._handler and handler is not None:
+            self._handler = handler
+            handler.add_done_callback(lambda _: self.look())
+
+    def _abort(self, id: str) -> None:
+        if not self._unwanted:
+            asyncio.get_running_loop().call_soon(self._abort_all)
+        self._unwanted.append(id)
+
+    def _abort_all(self) -> None:
+        ids, self._unwanted = self._unwanted, []
+        self._aborting.add(task := asyncio.ensure_future(self._llm.abort(ids)))
+        task.add_done_callback(self._aborted)
+
+    def _aborted(self, task: asyncio.Task[None]) -> None:
+        self._aborting.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # The engine has died, or is being stopped.
+            _log.debug("vLLM could not abort requests: %r", error)
+
+    def sampling(self, prompt: Prompt) -> Any:
+        """vLLM's sampling parameters of one prompt."""
+        is_probe = prompt.rows_from is not None
+        made = self._made(prompt.sampling, prompt.stop, prompt.rated, is_probe, prompt.reads_cache)
+        sampling = copy.copy(made)
+        sampling.max_tokens = prompt.max_tokens
         interval = self._load.tokens_a_piece(self._delta_interval_s)
         if hasattr(self._api.SamplingParams, "stream_interval"):
             sampling.stream_interval = interval
@@ -150,85 +239,22 @@ class VllmRequests:
             self._llm.output_processor.stream_interval = interval
         return sampling
 
-    def rating(self, *, rated: bool) -> dict[str, Any]:
-        """What asks for the log-probability of each token that is generated. rated: if those of finals are."""
-        return {"logprobs": 0, "flat_logprobs": True} if rated and self._rates else {}
-
-    def sampling_params(self, **arguments: Any) -> Any:
-        sampling = self._sampling
+    def _make(
+        self, sampling: Sampling, stop: tuple[int, ...], rated: bool, is_probe: bool, reads_cache: bool
+    ) -> Any:
+        asked: dict[str, Any] = {}
+        if rated:
+            asked |= {"logprobs": 0, "flat_logprobs": True}
+        if is_probe:
+            asked |= {"prompt_logprobs": 2, "flat_logprobs": True, "skip_reading_prefix_cache": not reads_cache}
         return self._api.SamplingParams(
             temperature=sampling.temperature,
             top_p=sampling.top_p,
             top_k=sampling.top_k,
             repetition_penalty=sampling.repetition_penalty,
-            stop_token_ids=self._stop_token_ids or None,
+            stop_token_ids=list(stop) or None,
             output_kind=self._api.RequestOutputKind.DELTA,
-            skip_special_tokens=True,
-            **arguments,
+            detokenize=False,
+            skip_clone=True,
+            **asked,
         )
-
-    async def outputs(
-        self, generation: Generation, ids: list[int], sampling: Any, request_id: str, request: TranslationRequest
-    ) -> AsyncGenerator[Any, None]:
-        """vLLM's outputs of one request. Raises `EngineFailed` if it ends early for vLLM's own reason."""
-        prompt = self._api.tokens_input(ids, cache_salt=cache_salt(request.cache_scope))
-        outputs = self._llm.generate(prompt, sampling, request_id, priority=request.priority)
-        async with aclosing(outputs):
-            while True:
-                with generation:
-                    try:
-                        output = await anext(outputs)
-                    except StopAsyncIteration:
-                        return
-                reason = output.outputs[0].finish_reason
-                if reason not in _FINISH:
-                    raise EngineFailed(f"The engine ended this text early ({reason}).")
-                yield output
-
-
-class TranslationCompletions:
-    """The `Completions` of one translation.
-
-    request: the translation; probes use its id with a suffix.
-    generation: ends every wait when the engine dies.
-    """
-
-    def __init__(self, requests: VllmRequests, generation: Generation, request: TranslationRequest) -> None:
-        self.greedy = requests.greedy
-        self._requests = requests
-        self._generation = generation
-        self._request = request
-        self._probes = itertools.count(1)
-
-    async def complete(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Completion, None]:
-        sampling = self._requests.translation_sampling(max_tokens, rated=self._request.final)
-        async with aclosing(self._outputs(ids, sampling, self._request.id)) as outputs:
-            async for output in outputs:
-                new = output.outputs[0]
-                finish = _FINISH[new.finish_reason]
-                cached = output.num_cached_tokens or 0
-                yield Completion(new.text, len(new.token_ids), finish, cached, new.cumulative_logprob)
-
-    async def probe(self, ids: list[int], read_cache: bool) -> Probe:
-        asked = {"prompt_logprobs": 2, "flat_logprobs": True, "skip_reading_prefix_cache": not read_cache}
-        asked |= self._requests.rating(rated=self._request.final)
-        sampling = self._requests.sampling_params(max_tokens=1, detokenize=False, **asked)
-        found = Probe()
-        # Some configurations of vLLM refuse prompt_logprobs. Any other problem shows again without them.
-        with suppress(ValueError):
-            async with aclosing(
-                self._outputs(ids, sampling, f"{self._request.id}-probe-{next(self._probes)}")
-            ) as outputs:
-                async for output in outputs:
-                    rows = output.prompt_logprobs
-                    found = Probe(
-                        logprobs=rows if hasattr(rows, "start_indices") else found.logprobs,
-                        cached_tokens=output.num_cached_tokens or 0,
-                        stopped=output.outputs[0].finish_reason == "stop",
-                        said=next(iter(output.outputs[0].token_ids), found.said),
-                        said_logprob=output.outputs[0].cumulative_logprob,
-                    )
-        return found
-
-    def _outputs(self, ids: list[int], sampling: Any, request_id: str) -> AsyncGenerator[Any, None]:
-        return self._requests.outputs(self._generation, ids, sampling, request_id, self._request)

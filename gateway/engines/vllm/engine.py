@@ -4,9 +4,9 @@ Knows: vLLM's arguments, tokenizer and exceptions, where its processes write the
 0.32 (CPU).
 Must not know: the wire, meetings. vLLM is imported inside `start`, because the import takes 10 s.
 
-vLLM runs its scheduler and the model in a child process. Tokenising, detokenising and handing out tokens happen on
-this process's event loop, so a gateway runs this engine in a process of its own (`engines.host`). One translation
-is one `generate()` call; a new one joins the running batch at the next step.
+vLLM runs its scheduler and the model in a child process. Its front end, which takes prompts in and hands tokens
+out, runs on this process's event loop and can fill a core, so a gateway runs this engine in a process of its own
+(`engines.host`). A new prompt joins the running batch at the next step.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from gateway.domain.engine import (
     EngineCapacity,
     EngineHealth,
     EngineState,
-    OnEvent,
-    TranslationRequest,
+    FinishReason,
 )
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
 from gateway.engines.host import processes
 from gateway.engines.lifecycle import Generation
 from gateway.engines.prompting import model_config
+from gateway.engines.prompting.completions import News, OnNews, Prompt
 from gateway.engines.prompting.encoding import PromptEncoder
-from gateway.engines.prompting.engine import PromptingEngine
-from gateway.engines.prompting.families import PromptFamily
+from gateway.engines.prompting.model import PromptedModel, prompted_model
+from gateway.engines.translating import TranslatingEngine
 from gateway.engines.vllm import hardware, preflight
 from gateway.engines.vllm.arguments import (
     device_environment,
@@ -45,7 +45,7 @@ from gateway.engines.vllm.arguments import (
     gpus_used,
     shares_memory,
 )
-from gateway.engines.vllm.completions import EngineLoad, TranslationCompletions, VllmApi, VllmRequests, load_logger
+from gateway.engines.vllm.completions import EngineLoad, VllmApi, VllmRequests, load_logger
 from gateway.engines.vllm.options import VllmOptions
 from gateway.engines.vllm.plan import plan
 
@@ -112,13 +112,12 @@ class RawEngine(NamedTuple):
     tokens_input: Callable[[list[int]], Any]
 
 
-class VllmEngine(PromptingEngine):
+class VllmEngine(TranslatingEngine):
     """Engine port over `AsyncLLMEngine`. A process starts one at a time."""
 
     def __init__(self, options: VllmOptions) -> None:
-        super().__init__(options)
+        super().__init__()
         self._options = options
-        self._family: PromptFamily | None = None
         self._engine: Any = None
         self._load = EngineLoad()
         self._requests: VllmRequests | None = None
@@ -148,35 +147,35 @@ class VllmEngine(PromptingEngine):
         options = self._options
         self._say("reading the model's config")
         # A name on the hub was looked at before this process was started.
-        if (config := model_config.read_config(options.model)) is not None:
-            self._calibration = model_config.read_calibration(options.model)
-            self._family = plan(options).family
+        config, calibration, family = model_config.read_config(options.model), None, None
+        if config is not None:
+            calibration = model_config.read_calibration(options.model)
+            family = plan(options).family
         if shares_memory(options):
             preflight.check_shared_memory()
         handle = self._log.open()
         self._say("importing vLLM (about 10 s)")
         self._others = processes.children()
+        hub = "" if family else ", after the download if the model is not here yet"
         # The thread cannot be cancelled; `stop` waits for it.
-        self._building = asyncio.ensure_future(asyncio.to_thread(self._build, handle))
+        self._building = asyncio.ensure_future(asyncio.to_thread(self._build, handle, hub))
         await asyncio.shield(self._building)
         window = int(self._engine.model_config.max_model_len)
-        if self._family is None:
+        if family is None:
             config = self._engine.model_config.hf_config.to_dict()
-            self._family = model_config.find_family(config, options.model, options.family)
-        encoder, sampling = await self._prepare(self._engine.get_tokenizer(), self._family, window)
+            family = model_config.find_family(config, options.model, options.family)
+        tokenizer = self._engine.get_tokenizer()
+        self._model = model = await asyncio.to_thread(
+            prompted_model, options, tokenizer, family, window, calibration
+        )
+        self._profile = model.profile()
         assert self._api is not None  # noqa: S101 -- set by `_build`
         self._requests = VllmRequests(
-            self._engine,
-            self._api,
-            self._load,
-            sampling=sampling,
-            stop_token_ids=encoder.stop_token_ids,
-            delta_interval_s=options.delta_interval_s,
-            rates=self._calibration is not None,
+            self._engine, self._api, self._load, delta_interval_s=options.delta_interval_s
         )
         self._say("warming up")
         try:
-            await self._warm_up()
+            await self._warm_up(tokenizer.encode("1 2 3", add_special_tokens=False), model.sampling)
             # vLLM's objects live as long as the engine. Scanning them for garbage would stop the event loop for a
             # third of a second each time.
             gc.collect()
@@ -184,7 +183,7 @@ class VllmEngine(PromptingEngine):
             self._api.cache_environment(True)
         except (EngineFailed, EngineUnavailable) as error:
             raise StartupError(f"The model loads but cannot translate: {error.message}") from error
-        _log.info("engine ready: %s, prompt family %s", self.profile().model, self._family.name)
+        _log.info("engine ready: %s, prompt family %s", self._profile.model, family.name)
 
     async def stop(self) -> None:
         failed = self.health().state is EngineState.FAILED
@@ -224,19 +223,21 @@ class VllmEngine(PromptingEngine):
         if left := processes.kill(self._processes, _KILL_S):
             _log.error("processes of the engine do not end: %s", ", ".join(str(process.pid) for process in left))
 
-    def _build(self, log: int) -> None:
+    def _build(self, log: int, hub: str) -> None:
         """Import vLLM and start its engine process; blocks until that is done. Closes `log`.
+
+        hub: what may come first, in words.
 
         The engine is assigned only to its attribute, never to a local name: vLLM keeps this frame alive until the
         interpreter shuts down, and there the engine's finaliser fails.
         """
         try:
-            self._import_and_spawn(log)
+            self._import_and_spawn(log, hub)
         finally:
             os.close(log)
         self._log.take_logger()
 
-    def _import_and_spawn(self, log: int) -> None:
+    def _import_and_spawn(self, log: int, hub: str) -> None:
         for name, value in engine_environment(self._options).items():
             os.environ.setdefault(name, value)
         os.environ.update(device_environment(self._options))
@@ -244,7 +245,6 @@ class VllmEngine(PromptingEngine):
             self._api = api = VllmApi()
             if self._life.state is EngineState.STOPPED:
                 raise StartupError("The gateway was stopped while vLLM was being imported.")
-            hub = "" if self._family else ", after the download if the model is not here yet"
             self._say(f"starting the engine process (about 30 s on a CPU{hub})")
             arguments = {
                 # The model's own limit, or what fits into the cache: many take more than any utterance needs.
@@ -254,7 +254,8 @@ class VllmEngine(PromptingEngine):
                 **engine_arguments(self._options),
             }
             self._engine = api.AsyncLLM.from_engine_args(
-                api.AsyncEngineArgs(**arguments), stat_loggers=[load_logger(self._load, api.PrometheusStatLogger)]
+                api.AsyncEngineArgs(**arguments),
+                stat_loggers=[load_logger(self._load, self._stepped, api.PrometheusStatLogger)],
             )
             # The gateway has its own statistics of requests and tokens. vLLM's cost a tenth of a full event loop;
             # only traces need them. The statistics of the engine's steps are not affected.
@@ -263,15 +264,15 @@ class VllmEngine(PromptingEngine):
 
     # ------------------------------------------------------------ generations
 
-    def _completions(self, generation: Generation, request: TranslationRequest) -> TranslationCompletions:
-        if self._requests is None:
-            raise EngineUnavailable("The engine was stopped.", retry_after_ms=2_000)
-        return TranslationCompletions(self._requests, generation, request)
+    def _stepped(self) -> None:
+        if self._requests is not None:
+            self._requests.look()
 
-    async def _generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
-        assert self._api is not None  # noqa: S101 -- ready engines have it
+    async def _complete(self, generation: Generation, prompt: Prompt, on_news: OnNews) -> None:
+        if self._requests is None or self._api is None:
+            raise EngineUnavailable("The engine was stopped.", retry_after_ms=2_000)
         try:
-            await super()._generate(request, on_event)
+            await self._requests.run(generation, prompt, on_news)
         except GatewayError:
             raise
         except Exception as error:
@@ -279,6 +280,10 @@ class VllmEngine(PromptingEngine):
             dead = self.health().state in (EngineState.FAILED, EngineState.STOPPED)
             if dead or isinstance(error, self._api.EngineDeadError):
                 raise EngineUnavailable("The engine died.", retry_after_ms=2_000) from error
+            if isinstance(error, ValueError) and prompt.rows_from is not None:
+                # Some configurations of vLLM refuse to tell them. Any other problem shows again without them.
+                on_news(News([], FinishReason.LENGTH))
+                return
             if isinstance(error, (ValueError, self._api.EngineGenerateError)):
                 raise EngineFailed(f"The engine refused this text: {error}") from error
             raise
@@ -286,10 +291,19 @@ class VllmEngine(PromptingEngine):
     def raw(self) -> RawEngine:
         """vLLM's own engine. Raises `EngineUnavailable` until it is ready."""
         self._check()
+        requests, model = self._requests, self.model
         assert self._api is not None  # noqa: S101 -- ready engines have it
-        assert self._encoder is not None  # noqa: S101 -- ready engines have it
-        assert self._requests is not None  # noqa: S101 -- ready engines have it
-        return RawEngine(self._engine, self._encoder, self._requests.translation_sampling, self._api.tokens_input)
+        assert requests is not None  # noqa: S101 -- ready engines have it
+        assert isinstance(model, PromptedModel)  # noqa: S101 -- as it has said
+        encoder = model.translator().encoder
+
+        def sampling(max_tokens: int) -> Any:
+            prompt = Prompt("", [], max_tokens, model.sampling, tuple(encoder.stop_token_ids))
+            made = requests.sampling(prompt)
+            made.detokenize = True
+            return made
+
+        return RawEngine(self._engine, encoder, sampling, self._api.tokens_input)
 
     # ------------------------------------------------------------ state
 

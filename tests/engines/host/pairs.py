@@ -5,19 +5,35 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from gateway.domain.engine import OnEvent, TokenEvent, TranslationRequest
+from msgspec.structs import replace
+
+from gateway.domain.engine import TranslationRequest
 from gateway.domain.ports import Engine
 from gateway.engines.host.main import Role, serve
 from gateway.engines.host.proxy import Host, HostedEngine
-from gateway.engines.simulated import SimulatedEngine
+from gateway.engines.prompting.completions import News, OnNews, Prompt
+from gateway.engines.simulated import Script, SimulatedEngine, Speech
 from tests.generations import events_of
 
 
 def request(text: str, id: str = "1") -> TranslationRequest:
     return TranslationRequest(id=id, text=text, source="en", target="de")
+
+
+def prompt_of(text: str, script: Script, **more: Any) -> Prompt:
+    """What a simulated engine is asked for a text."""
+    asked: list[Prompt] = []
+
+    async def complete(prompt: Prompt, _on_news: OnNews) -> None:
+        asked.append(replace(prompt, **more))
+
+    with suppress(StopIteration):
+        Speech(script).translate(request(text), complete, lambda _: None).send(None)
+    return asked[0]
 
 
 async def text_of(engine: Engine, text: str, id: str = "1") -> str:
@@ -64,11 +80,11 @@ class Faulty(SimulatedEngine):
             raise self.failing
         await super().start()
 
-    async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
-        if request.text == "odd":
-            on_event(TokenEvent("x", 1))
+    async def complete(self, prompt: Prompt, on_news: OnNews) -> None:
+        if prompt.id == "odd":
+            on_news(News([0]))
             raise ZeroDivisionError
-        await super().generate(request, on_event)
+        await super().complete(prompt, on_news)
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:
         if names == ["never"]:

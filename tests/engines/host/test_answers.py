@@ -8,23 +8,15 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.engine import EngineState, FinishReason, OnEvent, TokenEvent
+from gateway.domain.engine import EngineState, FinishReason
 from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable
 from gateway.engines.host.answers import Window
-from gateway.engines.host.messages import (
-    Aborted,
-    Begun,
-    Generate,
-    Generated,
-    GenerationFailed,
-    Held,
-    ToHost,
-    Wanted,
-)
+from gateway.engines.host.messages import Aborted, Failed, Generate, Step, ToHost, Wanted
 from gateway.engines.lifecycle import Lifecycle
-from tests.engines.host.pairs import request
+from gateway.engines.prompting.completions import News, OnNews, Prompt
 
 NONE = Wanted()
+PROMPT = Prompt("1", [5, 6], 9)
 
 
 class Asking(Window):
@@ -40,25 +32,26 @@ class Asking(Window):
     def say(self, message: ToHost) -> None:
         self.said.append(message)
 
-    def ask(self, on_event: OnEvent = lambda _: None, **more: Any) -> asyncio.Task[None]:
-        return asyncio.create_task(self.generate(replace(request("a"), **more), on_event))
+    def ask(self, on_news: OnNews = lambda _: None, **more: Any) -> asyncio.Task[None]:
+        return asyncio.create_task(self.complete(replace(PROMPT, **more), on_news))
+
+    def hear(self, *news: tuple[int, News]) -> None:
+        self._heard(Step([], [], [*news], []))
 
     def die(self) -> None:
         self._generations.end("It died.")
 
 
 async def test_request_tells_waiting_and_hands_output_on() -> None:
-    given: list[TokenEvent] = []
+    given: list[News] = []
     answers = Asking(Wanted(7))
     generating = answers.ask(given.append)
     await asyncio.sleep(0)
-    assert answers.said == [Generate(1, request("a"), Wanted(7))]
-    first, last = TokenEvent("x", 1), TokenEvent("z", 2, finish=FinishReason.STOP, prompt_tokens=3)
-    answers._heard(Generated(1, first))
+    assert answers.said == [Generate(1, PROMPT, Wanted(7))]
+    first, last = News([3]), News([4, 5], FinishReason.STOP)
+    answers.hear((1, first), (99, News([8])))  # the other is somebody else's
     assert given == [first]
-    answers._heard(Generated(99, TokenEvent("somebody else's", 1)))
-    answers._heard(Generated(1, last))
-    answers._heard(Generated(1, TokenEvent("behind its end", 1)))
+    answers.hear((1, last), (1, News([9])))
     await generating
     assert given == [first, last]
     assert answers._answers == {}
@@ -69,13 +62,13 @@ async def test_cancelled_is_aborted_and_failed_raises() -> None:
     answers = Asking()
     first, second = answers.ask(), answers.ask()
     await asyncio.sleep(0)
-    answers._heard(Generated(1, TokenEvent("x", 1)))
+    answers.hear((1, News([3])))
     first.cancel()
-    answers._heard(Generated(1, TokenEvent("y", 1)))
+    answers.hear((1, News([4])))
     await asyncio.wait([first])
     assert first.cancelled()
     assert answers.said[-1] == Aborted(1)
-    answers._heard(GenerationFailed(2, EngineFailed.code, "too long"))
+    answers._heard(Step([], [], [], [(2, Failed(EngineFailed.code, "too long"))]))
     with pytest.raises(EngineFailed, match="too long"):
         await second
     assert answers.said[-1] == Aborted(1)
@@ -84,14 +77,15 @@ async def test_cancelled_is_aborted_and_failed_raises() -> None:
 async def test_readers_error_ends_the_generation_alone() -> None:
     answers = Asking()
 
-    def broken(_: TokenEvent) -> None:
+    def broken(_: News) -> None:
         raise ZeroDivisionError
 
-    generating = answers.ask(broken)
+    generating, other = answers.ask(broken), answers.ask()
     await asyncio.sleep(0)
-    answers._heard(Generated(1, TokenEvent("x", 1)))
+    answers.hear((1, News([3])), (2, News([4], FinishReason.STOP)))
     with pytest.raises(ZeroDivisionError):
         await generating
+    await other
     assert answers.said[-1] == Aborted(1)
 
 
@@ -105,29 +99,26 @@ async def test_they_end_with_the_generations_they_belong_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("alone", "said", "kind"),
+    ("alone", "held", "begun", "kind"),
     [
-        (False, [], EngineUnavailable),
-        (False, [Held(1)], EngineRestarting),
-        (False, [Held(1), Begun(1)], EngineUnavailable),
+        (False, [], [], EngineUnavailable),
+        (False, [1], [], EngineRestarting),
+        (False, [1], [1], EngineUnavailable),
         # It may still be on its way to the host.
-        (True, [], EngineRestarting),
-        (True, [Held(1)], EngineRestarting),
-        (True, [Begun(1)], EngineUnavailable),
+        (True, [], [], EngineRestarting),
+        (True, [1], [], EngineRestarting),
+        (True, [], [1], EngineUnavailable),
     ],
 )
 @pytest.mark.parametrize("told", [False, True])
 async def test_what_had_not_begun_is_told_apart(
-    alone: bool, said: list[Held | Begun], kind: type[EngineUnavailable], told: bool
+    alone: bool, held: list[int], begun: list[int], kind: type[EngineUnavailable], told: bool
 ) -> None:
     answers = Asking()
     generating = answers.ask(alone=alone)
     await asyncio.sleep(0)
-    for message in said:
-        answers._heard(message)
-    if told:
-        answers._heard(GenerationFailed(1, EngineUnavailable.code, "It died."))
-    else:
+    answers._heard(Step(held, begun, [], [(1, Failed(EngineUnavailable.code, "It died."))] if told else []))
+    if not told:
         answers.die()
     with pytest.raises(EngineUnavailable, match=r"It died\.") as raised:
         await generating

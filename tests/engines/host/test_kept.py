@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.domain.engine import EngineState, OnEvent, TranslationRequest
+from gateway.domain.engine import EngineState
 from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.engines.host import kept as module
 from gateway.engines.host import main, orphans
@@ -24,6 +24,7 @@ from gateway.engines.host.kept import KeptHosts, look
 from gateway.engines.host.main import Keep, Role
 from gateway.engines.host.messages import PROTOCOL, Hello
 from gateway.engines.host.proxy import HostedEngine
+from gateway.engines.prompting.completions import OnNews, Prompt
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.ownership import Peer
 from tests.engines.host.pairs import request, text_of
@@ -60,11 +61,11 @@ class Hanging(SimulatedEngine):
             looks.write(".")
         time.sleep(seconds)
 
-    def generate(self, request: TranslationRequest, on_event: OnEvent) -> Coroutine[Any, Any, None]:
+    def complete(self, prompt: Prompt, on_news: OnNews) -> Coroutine[Any, Any, None]:
         (self._folder / "asked").touch()
         while (self._folder / "hang").exists():
             time.sleep(0.01)
-        return super().generate(request, on_event)
+        return super().complete(prompt, on_news)
 
 
 class Impatient:

@@ -18,7 +18,7 @@ from gateway.engines.host.main import Role, _Host
 from gateway.engines.host.messages import Aborted, Generate, Stop, ToGateway, ToHost
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
-from tests.engines.host.pairs import Faulty, Pair, hosted_engine, request, text_of
+from tests.engines.host.pairs import Faulty, Pair, hosted_engine, prompt_of, request, text_of
 from tests.generations import events_of
 
 
@@ -26,7 +26,7 @@ async def test_unknown_error_is_told_and_logged(caplog: pytest.LogCaptureFixture
     async with hosted_engine(Faulty()) as pair:
         await pair.near.start()
         with pytest.raises(EngineFailed, match="ZeroDivisionError"):
-            await text_of(pair.near, "odd")
+            await text_of(pair.near, "a text", "odd")
         assert "a generation failed" in caplog.text
 
 
@@ -65,7 +65,7 @@ async def test_abort_before_start_leaves_nothing() -> None:
         await speaker.open(ours)
         for number in range(10):
             # They arrive together.
-            speaker.say(Generate(number, request("a text", str(number))))
+            speaker.say(Generate(number, prompt_of("a text", Script())))
             speaker.say(Aborted(number))
         speaker.say(Stop())
         await serving

@@ -8,12 +8,12 @@ import pytest
 from gateway.domain.errors import EngineFailed, EngineRestarting, EngineUnavailable, GatewayError, TextTooLong
 from gateway.engines.host.messages import (
     PROTOCOL,
-    GenerationFailed,
+    Failed,
     Hello,
     ToGateway,
     ToHost,
     error_of,
-    generation_failed,
+    failed_with,
 )
 from tests.engines.host.digests import digest
 
@@ -24,7 +24,7 @@ MESSAGES = {
     3: "007d3ff413520acd",
     4: "01f34a0825ec2737",
     5: "5e2b109ba26e09a7",
-    6: "ed531293afc8652a",
+    6: "d1bc77650b23bae4",
 }
 
 
@@ -53,8 +53,7 @@ def test_the_first_word_is_understood_by_every_version() -> None:
     ],
 )
 def test_whether_the_engine_or_the_text_is_at_fault(error: GatewayError, kind: type[GatewayError]) -> None:
-    said = msgspec.msgpack.decode(msgspec.msgpack.encode(generation_failed(7, error)), type=GenerationFailed)
-    assert said.number == 7
+    said = msgspec.msgpack.decode(msgspec.msgpack.encode(failed_with(error)), type=Failed)
     heard = error_of(said)
     assert type(heard) is kind
     assert heard.message == error.message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import EngineRestarting, EngineUnavailable, StartupError
+from gateway.engines.host import sharing
 from gateway.engines.host.shared import _AGAIN_S, SharedEngine
-from gateway.engines.simulated import Rule, Script, SimulatedEngine
+from gateway.engines.simulated import Rule, Script, SimulatedEngine, SimulatedModel, Speech
 from tests.engines.host.pairs import request, text_of
 from tests.engines.host.workers import READY, RESTARTING, shared_engine, worker
 from tests.generations import events_of
@@ -149,3 +151,37 @@ async def test_one_that_is_stopped_does_not_start() -> None:
     with pytest.raises(StartupError, match="stopped"):
         await engine.start()
     assert engine.health().state is EngineState.STOPPED
+
+
+async def test_worker_is_ready_once_it_can_make_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = threading.Event()
+    translator = SimulatedModel.translator
+
+    def slow(model: SimulatedModel) -> Speech:
+        prepared.wait()
+        return translator(model)
+
+    async with shared_engine(SimulatedEngine(FAST)) as shared:
+        monkeypatch.setattr(SimulatedModel, "translator", slow)
+        engine = SharedEngine()
+        engine.told(READY, shared.path)
+        await until(lambda: engine._model is not None)
+        assert engine.health().state is EngineState.STARTING
+        prepared.set()
+        await engine.start()
+        assert await text_of(engine, "good") == "[de] good"
+        # The next host has the same model: what was prepared is kept.
+        before = engine._translator
+        async with shared_engine(SimulatedEngine(FAST)) as second:
+            engine.told(RESTARTING, None)
+            engine.told(READY, second.path)
+            await until(lambda: engine.health().state is EngineState.READY)
+            assert engine._translator is before
+        await engine.stop()
+
+
+async def test_long_vocabulary_is_not_taken_for_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "_UNREAD_BYTES", 10_000)
+    languages = tuple(f"{number:05}" for number in range(200_000))
+    async with shared_engine(SimulatedEngine(replace(FAST, languages=languages))) as shared, worker(shared) as one:
+        assert len(one.profile().languages) == 200_000

@@ -12,28 +12,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gateway.domain.engine import OnEvent, TranslationRequest
-from gateway.domain.errors import GatewayError
+from gateway.domain.engine import FinishReason
+from gateway.domain.errors import EngineUnavailable, GatewayError
 from gateway.engines.host import sharing
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
     Aborted,
-    Begun,
     Demand,
     Generate,
-    Generated,
-    GenerationFailed,
     GetMetrics,
-    Held,
     Metrics,
+    Step,
     ToGateway,
     ToHost,
     Wanted,
 )
 from gateway.engines.host.sharing import Gateway, Sharing, Turns, fair_shares, grants
+from gateway.engines.prompting.completions import News, OnNews, Prompt
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.translation.scheduling.scheduler import Scheduler
-from tests.engines.host.pairs import Faulty, request
+from tests.engines.host.pairs import Faulty, prompt_of, request
 from tests.engines.host.workers import Shared, begin, close, fleet, shared_engine, slots, worker
 from tests.generations import events_of
 from tests.patience import until
@@ -117,27 +115,12 @@ async def test_one_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch
         transport, _ = await asyncio.get_running_loop().create_unix_connection(lambda: rude, str(shared.path))
         transport.pause_reading()
         for number in range(16):
-            rude.say(Generate(number, request("endless " + "x" * 200, str(number))))
+            rude.say(Generate(number, prompt_of("endless", script)))
         await until(lambda: shared.far.capacity().running == 16)
         # It is dropped with everything that it ran, and others go on.
         await until(lambda: shared.far.capacity().running == 0)
         assert [event async for event in events_of(a, request("good"))]
         transport.abort()
-
-
-async def test_equal_ids_of_two_workers_stay_apart() -> None:
-    ids: list[str] = []
-
-    class Listed(SimulatedEngine):
-        async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
-            ids.append(request.id)
-            await super().generate(request, on_event)
-
-    async with shared_engine(Listed(SIXTEEN)) as shared, worker(shared) as a, worker(shared) as b:
-        for engine in (a, b):
-            assert [event async for event in events_of(engine, request("good", "same"))]
-    assert len(set(ids)) == 2
-    assert all(id.endswith(":same") for id in ids)
 
 
 async def test_who_runs_alone_runs_alone_among_all_workers() -> None:
@@ -201,8 +184,19 @@ class Asking(Gateway):
     def say(self, message: object) -> None:
         self.said.append(message)
 
+    def ask(self, number: int, text: str, **more: Any) -> None:
+        self.heard(Generate(number, prompt_of(text, FAST, **more)))
+
+    @property
+    def steps(self) -> list[Step]:
+        return [message for message in self.said if isinstance(message, Step)]
+
+    def all_told(self, what: str) -> list[Any]:
+        """All entries of one field of the steps."""
+        return [each for step in self.steps for each in getattr(step, what)]
+
     async def done(self) -> None:
-        while self.generations or self._tasks:
+        while self.generations or self._tasks or self._step is not None:
             await asyncio.sleep(0)
 
 
@@ -215,8 +209,8 @@ async def ready_sharing(engine: SimulatedEngine | None = None, **more: Any) -> S
 async def test_generations_and_tokens_are_counted_for_all() -> None:
     shared = await ready_sharing()
     one, two = Asking(shared), Asking(shared)
-    one.heard(Generate(1, request("a word")))
-    two.heard(Generate(1, request("endless")))
+    one.ask(1, "a word")
+    two.ask(1, "endless")
     assert (len(one.generations), len(two.generations), shared.generations) == (1, 1, 2)
     await one.done()
     # Two that began, one that ended, at least its three tokens.
@@ -224,7 +218,38 @@ async def test_generations_and_tokens_are_counted_for_all() -> None:
     two.heard(Aborted(1))
     await two.done()
     assert shared.generations == 0
-    assert [m.event.text for m in one.said if isinstance(m, Generated)][:1] == ["[de]"]
+    assert one.all_told("news") == [(1, News([0])), (1, News([1])), (1, News([2], FinishReason.STOP))]
+    await shared.close()
+
+
+class Stepping(SimulatedEngine):
+    """Gives a token of everything that it runs at each step."""
+
+    def __init__(self) -> None:
+        super().__init__(FAST)
+        self._hearing: list[OnNews] = []
+
+    async def complete(self, prompt: Prompt, on_news: OnNews) -> None:
+        self._hearing.append(on_news)
+        await asyncio.Event().wait()
+
+    def step(self) -> None:
+        for number, hear in enumerate(self._hearing):
+            hear(News([number]))
+
+
+async def test_one_message_brings_all_of_a_step() -> None:
+    shared = await ready_sharing(engine := Stepping())
+    one, two = Asking(shared), Asking(shared)
+    for number in range(3):
+        one.ask(number, "a text")
+    two.ask(0, "a text")
+    await settled()
+    for _ in range(2):
+        engine.step()
+        await settled()
+    assert one.steps == [Step([], [], [(number, News([number])) for number in range(3)], [])] * 2
+    assert two.steps == [Step([], [], [(0, News([3]))], [])] * 2
     await shared.close()
 
 
@@ -232,8 +257,8 @@ async def test_the_end_of_one_is_not_that_of_others() -> None:
     shared = await ready_sharing()
     one, two = Asking(shared), Asking(shared)
     for gateway in (one, two):
-        gateway.heard(Generate(1, request("endless")))
-        gateway.heard(Generate(2, request("endless")))
+        gateway.ask(1, "endless")
+        gateway.ask(2, "endless")
     await one.end_all()
     await asyncio.sleep(0)
     assert (len(one.generations), len(two.generations), shared.generations) == (0, 2, 2)
@@ -244,25 +269,19 @@ async def test_the_end_of_one_is_not_that_of_others() -> None:
 async def test_waiting_behind_a_lone_text_is_told_held() -> None:
     shared = await ready_sharing()
     one, two = Asking(shared), Asking(shared)
-    said = two.said = one.said
-    one.heard(Generate(1, request("most need no message")))
+    one.ask(1, "most need no message")
     await one.done()
-    assert {type(message) for message in said} == {Generated}
-    said.clear()
-    one.heard(Generate(2, replace(request("endless"), alone=True)))
-    two.heard(Generate(3, request("another one's")))
-    two.heard(Generate(4, replace(request("endless"), alone=True)))
-    while len(said) < 4:
-        await asyncio.sleep(0)
-    assert said[:3] == [Begun(2), Held(3), Held(4)]
+    assert one.all_told("held") + one.all_told("begun") == []
+    one.ask(2, "endless", alone=True)
+    two.ask(3, "another one's")
+    two.ask(4, "endless", alone=True)
+    await until(lambda: two.all_told("held") == [3, 4])
+    assert one.all_told("begun") == [2]
     # Another one that is to run alone comes next, and then what waits.
     one.heard(Aborted(2))
-    while Begun(4) not in said:
-        await asyncio.sleep(0)
-    assert Begun(3) not in said
+    await until(lambda: two.all_told("begun") == [4])
     two.heard(Aborted(4))
-    while Begun(3) not in said:
-        await asyncio.sleep(0)
+    await until(lambda: two.all_told("begun") == [4, 3])
     await two.end_all()
     await shared.close()
 
@@ -271,21 +290,23 @@ async def test_nothing_begins_with_a_dead_engine() -> None:
     engine = SimulatedEngine(FAST)
     gateway = Asking(shared := await ready_sharing(engine))
     engine.fail("it was told to")
-    gateway.heard(Generate(1, request("late")))
-    gateway.heard(Generate(2, replace(request("late and alone"), alone=True)))
+    gateway.ask(1, "late")
+    gateway.ask(2, "late and alone", alone=True)
     await gateway.done()
-    assert [type(message) for message in gateway.said] == [Held, GenerationFailed, Held, GenerationFailed]
+    assert (gateway.all_told("held"), gateway.all_told("begun")) == ([1, 2], [])
+    failed = [(number, failure.code) for number, failure in gateway.all_told("failed")]
+    assert failed == [(1, EngineUnavailable.code), (2, EngineUnavailable.code)]
     await shared.close()
 
 
 async def test_failures_are_told_and_metrics_given() -> None:
     failures: list[bool] = []
     gateway = Asking(shared := await ready_sharing(Faulty(FAST), on_failure=lambda: failures.append(True)))
-    gateway.heard(Generate(1, request("bad")))
-    gateway.heard(Generate(2, request("odd")))
+    gateway.ask(1, "bad")
+    gateway.ask(2, "a text", id="odd")
     gateway.heard(GetMetrics(3, ["a"]))
     await gateway.done()
-    failed = {m.number: m.message for m in gateway.said if isinstance(m, GenerationFailed)}
+    failed = {number: failed.message for number, failed in gateway.all_told("failed")}
     assert failed[1] == "The script says that this text fails."
     assert "ZeroDivisionError" in failed[2]
     assert failures == [True]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import threading
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from demo_model import layout
 from gateway.bundled.tokenizer import IDS
 from gateway.domain.engine import TranslationOptions, TranslationRequest
 from gateway.domain.errors import StartupError, TextTooLong
-from gateway.engines.prompting.encoding import EncodedPrompt, Opening, PromptEncoder
+from gateway.engines.prompting.encoding import EncodedPrompt, Opening, PromptEncoder, _Batches
 from gateway.engines.prompting.families import FAMILIES, detect
 from tests.engines.prompting.cuts import (
     CAPITAL_WORD,
@@ -154,9 +156,14 @@ def test_chat_models_get_their_own_template(tokenizer: Any, monkeypatch: pytest.
 
 
 def test_stop_strings_of_a_family_become_token_ids(tokenizer: Any) -> None:
-    family = FAMILIES["translategemma"]
-    found = PromptEncoder(tokenizer, family, window=100, output_base=1, output_per_source_token=1).stop_token_ids
-    assert len(found) == len(family.stop)
+    own, family = copy.deepcopy(tokenizer), FAMILIES["translategemma"]
+
+    def found() -> list[int]:
+        return PromptEncoder(own, family, window=100, output_base=1, output_per_source_token=1).stop_token_ids
+
+    assert found() == []
+    own.add_tokens([*family.stop])
+    assert found() == own.convert_tokens_to_ids([*family.stop])
 
 
 # ---------------------------------------------------------------- how the answer is proposed to begin
@@ -326,3 +333,58 @@ def test_it_is_told_from_the_prompts_last_token_on(tokenizer: Any) -> None:
     (token,) = encoded(dropping, word)
     assert dropping.decode([token]) == word[1:]
     assert followed(dropping, "", token) == word
+
+
+# ---------------------------------------------------------------- in a thread
+
+
+class Encoding:
+    """A tokenizer that remembers what it was asked for together; it waits while it is held."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.held = threading.Event()
+        self.held.set()
+
+    def __call__(self, texts: list[str]) -> list[list[int]]:
+        self.batches.append(texts)
+        assert threading.current_thread() is not threading.main_thread()
+        self.held.wait()
+        if "bad" in texts:
+            raise ZeroDivisionError
+        return [[len(text)] for text in texts]
+
+
+async def test_texts_of_a_turn_are_one_batch() -> None:
+    batches = _Batches(encode := Encoding())
+    assert [*await asyncio.gather(*map(batches.ids, ("", "a", "bb")))] == [[0], [1], [2]]
+    encode.held.clear()
+    first = batches.ids("c")
+    while len(encode.batches) < 2:
+        await asyncio.sleep(0)
+    # Those that come while it runs go together as well.
+    second = batches.ids("dd")
+    await asyncio.sleep(0)
+    third, cancelled = batches.ids("eee"), batches.ids("f")
+    cancelled.cancel()
+    encode.held.set()
+    assert [*await asyncio.gather(first, second, third)] == [[1], [2], [3]]
+    assert encode.batches == [["", "a", "bb"], ["c"], ["dd", "eee", "f"]]
+
+
+async def test_a_tokenizer_that_fails_fails_one_batch() -> None:
+    batches = _Batches(Encoding())
+    done = await asyncio.gather(batches.ids("bad"), batches.ids("a"), return_exceptions=True)
+    assert [type(each) for each in done] == [ZeroDivisionError] * 2
+    assert await batches.ids("a") == [1]
+
+
+async def test_prompts_are_the_same_in_a_thread(tokenizer: Any) -> None:
+    made = encoder(tokenizer)
+    asked = [request(text) for text in TEXTS]
+    prompts = await asyncio.gather(*map(made.encode_soon, asked))
+    assert prompts == [*map(made.encode, asked)]
+    openings = await asyncio.gather(*(made.opening_soon(prompts[0], *proposed) for proposed in PROPOSED))
+    assert openings == [made.opening(prompts[0], *proposed) for proposed in PROPOSED]
+    with pytest.raises(TextTooLong, match="window of 100"):
+        await encoder(tokenizer, window=100).encode_soon(request("Good morning, everyone. " * 30))

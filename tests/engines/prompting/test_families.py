@@ -7,7 +7,8 @@ import pytest
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import InvalidValue, UnsupportedLanguage
 from gateway.domain.languages import NAMES, normalise
-from gateway.engines.prompting.families import FAMILIES, Sampling, detect, family_named
+from gateway.engines.prompting.completions import Sampling
+from gateway.engines.prompting.families import FAMILIES, detect, family_named
 from gateway.engines.prompting.templates import ChatPrompt
 from tests.engines.prompting.prompts import BEFORE, TERMS, request
 

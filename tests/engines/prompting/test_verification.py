@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -11,32 +10,23 @@ import pytest
 
 from gateway.domain.engine import FinishReason, TranslationRequest
 from gateway.engines.prompting import verification
+from gateway.engines.prompting.completions import News, Rows
 from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
 from gateway.engines.prompting.families import detect
-from gateway.engines.prompting.verification import Probe, VerifiedPrefix, verify_proposal
+from gateway.engines.prompting.verification import VerifiedPrefix, verify_proposal
 from tests.engines.prompting.cuts import HAN_WORD, LOWER_WORD, encoded, one_token, rare_characters
 
 ANSWER = "Bitte aktualisieren Sie das Ticket bis Montag."
 OTHER = "Das Ticket ist alt."
 
 
-@dataclass
-class Rows:
-    """Prompt log-probabilities as vLLM lays them out."""
-
-    start_indices: list[int] = field(default_factory=list)
-    end_indices: list[int] = field(default_factory=list)
-    token_ids: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    ranks: list[int | None] = field(default_factory=list)
-
-    def add(self, *columns: tuple[int, float, int]) -> None:
-        self.start_indices.append(len(self.token_ids))
-        for token, logprob, rank in columns:
-            self.token_ids.append(token)
-            self.logprobs.append(logprob)
-            self.ranks.append(rank)
-        self.end_indices.append(len(self.token_ids))
+def add_row(rows: Rows, *columns: tuple[int, float, int]) -> None:
+    rows.start_indices.append(len(rows.token_ids))
+    for token, logprob, rank in columns:
+        rows.token_ids.append(token)
+        rows.logprobs.append(logprob)
+        rows.ranks.append(rank)
+    rows.end_indices.append(len(rows.token_ids))
 
 
 class Model:
@@ -97,31 +87,34 @@ class Model:
         self.prompt = self.encoder.encode(request)
         return await verify_proposal(request, self.prompt, self.encoder, self.probe, greedy=greedy)
 
-    async def probe(self, ids: list[int], read_cache: bool) -> Probe:
+    async def probe(self, ids: list[int], read_cache: bool) -> News:
         prompt: EncodedPrompt = self.prompt
         said = ids[len(prompt.ids) :]
         assert ids[: len(prompt.ids)] == prompt.ids
         assert len(ids) < 200, "the window holds one token more"
         self.probes.append((self.tokenizer.decode(said), read_cache))
         if self.mute:
-            return Probe(cached_tokens=3)
+            return News([], FinishReason.LENGTH, 3)
         cached = min(self.cached, len(ids) - 1) if read_cache or self.stubborn else 0
-        rows = Rows()
-        rows.add()
+        rows = Rows([], [], [], [], [])
+        add_row(rows)
         # The second model runner has no rows at all for what the prefix cache held.
         for position in range(1 + (cached if self.second_runner else 0), len(ids)):
             token, behind = ids[position], position - len(prompt.ids)
             choice = token if behind < 0 else self.choose(said[:behind])
             if position <= cached:
-                rows.add((token, -0.1, 1), (token, -0.1, 1), (3, -9.0, 2))
+                add_row(rows, (token, -0.1, 1), (token, -0.1, 1), (3, -9.0, 2))
             elif token == choice:
                 second = -0.1 if self.tied else -9.0
-                rows.add((token, -0.1, 2 if self.tied else 1), (token, -0.1, 1), (3, second, 2))
+                add_row(rows, (token, -0.1, 2 if self.tied else 1), (token, -0.1, 1), (3, second, 2))
             else:
                 refused = -0.1 - self.gaps.get(token, 9.0)
-                rows.add((token, refused, 5), (choice, -0.1, 1), (token, refused, 2))
+                add_row(rows, (token, refused, 5), (choice, -0.1, 1), (token, refused, 2))
         following = self.choose(said)
-        return Probe(rows, cached, following == self.tokenizer.eos_token_id, following)
+        ends = following == self.tokenizer.eos_token_id
+        # Those behind the prompt are what is asked for.
+        rows = rows.last(len(said))
+        return News([following], FinishReason.STOP if ends else FinishReason.LENGTH, cached, rows=rows)
 
 
 @pytest.fixture(params=[False, True], ids=["first runner", "second runner"])

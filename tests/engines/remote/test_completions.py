@@ -1,4 +1,4 @@
-"""What a server is asked for one translation, and which of its failures are repeated."""
+"""What a server is asked for one prompt, and which of its failures are repeated."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
-from gateway.domain.engine import FinishReason, TranslationRequest
+from gateway.domain.engine import FinishReason
 from gateway.domain.errors import EngineFailed, EngineUnavailable, TextTooLong
 from gateway.engines.lifecycle import Generations
-from gateway.engines.prompting.completions import Completion
-from gateway.engines.prompting.families import Sampling
+from gateway.engines.prompting.completions import News, Prompt, Sampling
 from gateway.engines.remote import completions
-from gateway.engines.remote.completions import Detokenizer, RemoteRequests, TranslationCompletions
+from gateway.engines.remote.completions import Completing, RemoteRequests
 from gateway.engines.remote.server import Server
 from tests.engines.remote.scripted import (
     DONE,
@@ -33,18 +32,11 @@ from tests.engines.remote.scripted import (
     usage,
 )
 
-REQUEST = TranslationRequest(id="r", text="Good morning.", source="en", target="de", priority=3, cache_scope="m")
-
-
-class Tokenizer:
-    """Slow; each token is a letter, but the one that ends a text."""
-
-    def decode(self, ids: list[int], **_: Any) -> str:
-        return "".join(chr(96 + token) for token in ids if token != END)
+PROMPT = Prompt("r", [20, 21], 9, stop=(END,), salt="abc", priority=3, traceparent="00-ab-cd-01")
 
 
 class Asking:
-    """The requests of one translation to a scripted server."""
+    """The requests for one prompt to a scripted server."""
 
     def __init__(self, there: ScriptedServer, **options: Any) -> None:
         self.there = there
@@ -52,26 +44,26 @@ class Asking:
         self.alive = True
         self.deaths: list[str] = []
         self.generations = Generations()
-        asked: dict[str, Any] = {
-            "model": "model",
-            "sampling": Sampling(),
-            "stop_token_ids": [END],
-            "logprobs": True,
-            "delta_interval_s": 0.0,
-        }
-        self.requests = RemoteRequests(
-            self.server, Tokenizer(), alive=self._alive, died=self.deaths.append, **asked | options
-        )
-        self.translation = TranslationCompletions(self.requests, self.generations.open(), REQUEST)
+        asked: dict[str, Any] = {"model": "model", "logprobs": True, "delta_interval_s": 0.0}
+        self.requests = RemoteRequests(self.server, alive=self._alive, died=self.deaths.append, **asked | options)
 
     async def _alive(self) -> bool:
         return self.alive
 
-    async def complete(self, max_tokens: int = 9) -> list[Completion]:
-        return [new async for new in self.translation.complete([20, 21], max_tokens)]
+    async def complete(self, **changed: Any) -> list[News]:
+        news: list[News] = []
+        completing = Completing(self.requests, self.generations.open(), replace(PROMPT, **changed))
+        await completing.run(news.append)
+        return news
+
+    async def probe(self, **changed: Any) -> News:
+        (news,) = await self.complete(max_tokens=1, rows_from=0, **changed)
+        return news
 
     async def text(self) -> str:
-        return "".join(new.text for new in await self.complete())
+        """Each token is a letter, but the one that ends a text."""
+        ids = [id for news in await self.complete() for id in news.ids]
+        return "".join(chr(96 + id) for id in ids if id != END)
 
 
 @asynccontextmanager
@@ -99,39 +91,30 @@ async def spells_on(request: web.Request, body: dict[str, Any]) -> web.StreamRes
     return await streams(chunk(rest), chunk([END], "stop"), DONE)(request, body)
 
 
-async def test_text_comes_as_the_tokens_do() -> None:
+async def test_tokens_come_as_the_server_sends_them() -> None:
     async with asking(GOOD) as translation:
         news = await translation.complete()
-    assert "".join(new.text for new in news) == "cdef"
-    assert sum(new.tokens for new in news) == 5
+    assert [id for new in news for id in new.ids] == [3, 4, 5, 6, END]
     assert [new.finish for new in news[:-1]] == [None] * (len(news) - 1)
     assert news[-1].finish is FinishReason.STOP
     assert news[-1].cached_tokens == 32
 
 
-async def test_end_token_is_not_part_of_the_text() -> None:
-    """With some models it is a token that would show."""
-    async with asking(streams(chunk([3]), chunk([4, 7], "stop"), DONE)) as translation:
-        assert await translation.text() == "cd"
-
-
-async def test_text_at_its_limit_keeps_its_last_token() -> None:
+async def test_text_at_its_limit_says_so() -> None:
     async with asking(streams(chunk([3, 4], "length"), DONE)) as translation:
-        assert await translation.complete() == [Completion("cd", 2, FinishReason.LENGTH, 0)]
+        assert await translation.complete() == [News([3, 4], FinishReason.LENGTH)]
 
 
 async def test_the_server_is_asked_with_ids_and_priority() -> None:
-    async with asking(GOOD, sampling=Sampling(temperature=0.7, top_k=20)) as translation:
-        await translation.complete()
+    async with asking(GOOD) as translation:
+        await translation.complete(sampling=Sampling(temperature=0.7, top_k=20))
         (asked,) = translation.there.asked
-        assert not translation.requests.greedy
-    salt = asked.pop("cache_salt")
-    assert salt.isalnum()
-    assert salt != "m"
+    assert translation.there.traceparents == [PROMPT.traceparent]
     assert asked == {
         "request_id": "r-1",
         "model": "model",
         "token_ids": [20, 21],
+        "cache_salt": "abc",
         "sampling_params": {
             "detokenize": False,
             "temperature": 0.7,
@@ -163,10 +146,10 @@ async def test_of_a_fast_server_tokens_are_asked_for_together() -> None:
 async def test_probe_never_reads_the_cache() -> None:
     async with asking(says([7])) as translation:
         for read_cache in (True, False):
-            probe = await translation.translation.probe([20, 21], read_cache)
-            assert probe.logprobs is not None
-            assert probe.logprobs.token_ids == [21, 21, 1]
-            assert (probe.cached_tokens, probe.stopped, probe.said) == (0, False, 7)
+            probe = await translation.probe(reads_cache=read_cache)
+            assert probe.rows is not None
+            assert probe.rows.token_ids == [21, 21, 1]
+            assert (probe.cached_tokens, probe.finish, probe.ids) == (0, FinishReason.LENGTH, [7])
     for asked in translation.there.asked:
         assert asked["stream"] is False
         assert asked["sampling_params"]["prompt_logprobs"] == 2
@@ -174,14 +157,21 @@ async def test_probe_never_reads_the_cache() -> None:
         assert "skip_reading_prefix_cache" not in asked["sampling_params"]
 
 
+async def test_only_the_wanted_rows_are_told() -> None:
+    async with asking(says([7])) as translation:
+        (probe,) = await translation.complete(ids=[20, 21, 22], max_tokens=1, rows_from=2)
+        assert probe.rows is not None
+        assert probe.rows.token_ids == [22, 22, 1]
+
+
 async def test_a_probe_says_when_the_model_ends_the_answer() -> None:
     async with asking(says([END])) as translation:
-        assert (await translation.translation.probe([20, 21], True)).stopped
+        assert (await translation.probe()).finish is FinishReason.STOP
 
 
 async def test_a_server_without_logprobs_is_not_probed() -> None:
     async with asking(says([7]), logprobs=False) as translation:
-        assert (await translation.translation.probe([20, 21], True)).logprobs is None
+        assert await translation.probe() == News([], FinishReason.LENGTH)
         assert translation.there.asked == []
 
 
@@ -224,7 +214,7 @@ async def test_a_server_without_room_is_asked_again(status: int) -> None:
 
 async def test_a_probe_is_repeated_as_well() -> None:
     async with asking(refuses(500, "EngineCore died"), refuses(503, "no server"), says([7])) as translation:
-        assert (await translation.translation.probe([20, 21], True)).said == 7
+        assert (await translation.probe()).ids == [7]
         assert len(translation.there.asked) == 3
 
 
@@ -275,7 +265,7 @@ async def test_a_text_that_is_refused_fails_alone() -> None:
         with pytest.raises(EngineFailed, match="too long"):
             await translation.complete()
         with pytest.raises(EngineFailed, match="too long"):
-            await translation.translation.probe([20], True)
+            await translation.probe()
         assert translation.deaths == []
 
 
@@ -322,46 +312,5 @@ async def test_ended_generations_end_in_the_server() -> None:
 
 async def test_a_request_without_a_scope_shares_the_cache() -> None:
     async with asking(GOOD) as translation:
-        translation.translation._request = replace(REQUEST, cache_scope="")
-        await translation.complete()
+        await translation.complete(salt=None)
     assert "cache_salt" not in translation.there.asked[0]
-
-
-TEXTS = ["Guten Morgen.", "ローンチを金曜日に。", "🙂 鬱", "a  b", "1.250 €", ""]
-
-
-class Slow:
-    """A tokenizer without a fast backend."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self.decode = tokenizer.decode
-
-
-@pytest.mark.parametrize("slow", [False, True], ids=["fast", "slow"])
-@pytest.mark.parametrize("text", TEXTS)
-def test_token_by_token_it_is_the_text(tokenizer: Any, text: str, slow: bool) -> None:
-    prompt = [*tokenizer.encode("Good morning.", add_special_tokens=False), tokenizer.eos_token_id]
-    ids = tokenizer.encode(text, add_special_tokens=False)
-    detokenizer = Detokenizer(Slow(tokenizer) if slow else tokenizer, prompt)
-    pieces = [detokenizer.add([token]) for token in ids]
-    assert "".join(pieces) == text
-    assert not any("\ufffd" in piece for piece in pieces)
-    together = Detokenizer(Slow(tokenizer) if slow else tokenizer, prompt)
-    assert together.add(ids) == text
-
-
-@pytest.mark.parametrize("slow", [False, True], ids=["fast", "slow"])
-def test_special_tokens_are_not_text(tokenizer: Any, slow: bool) -> None:
-    detokenizer = Detokenizer(Slow(tokenizer) if slow else tokenizer, [5])
-    assert detokenizer.add([tokenizer.eos_token_id, tokenizer.bos_token_id]) == ""
-
-
-def test_a_stream_that_is_confused_goes_on(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Confused:
-        def step(self, _tokenizer: Any, _token: int) -> str:
-            raise Exception("Invalid prefix encountered while decoding stream.")  # as it is raised there
-
-    token = tokenizer.encode("Guten", add_special_tokens=False)[0]
-    detokenizer = Detokenizer(tokenizer, [5])
-    detokenizer._stream = Confused()
-    assert detokenizer.add([token]) == Detokenizer(tokenizer, []).add([token])

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import re
+import asyncio
 import sys
 import types
-from collections.abc import AsyncGenerator, Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.engine import FinishReason, TranslationRequest
+from gateway.domain.engine import FinishReason
 from gateway.domain.errors import EngineFailed, EngineUnavailable
 from gateway.engines.lifecycle import Generations
-from gateway.engines.prompting.completions import Completion
-from gateway.engines.prompting.families import Sampling
-from gateway.engines.prompting.verification import Probe
-from gateway.engines.vllm.completions import EngineLoad, TranslationCompletions, VllmApi, VllmRequests, load_logger
+from gateway.engines.prompting.completions import News, Prompt, Rows, Sampling
+from gateway.engines.vllm.completions import EngineLoad, VllmApi, VllmRequests, load_logger
 
-GREEDY = Sampling()
-REQUEST = TranslationRequest(id="r", text="Good morning.", source="en", target="de", priority=3)
-ROWS: Any = SimpleNamespace(start_indices=[])
+PROMPT = Prompt("r", [5, 6], 9, stop=(7,), salt="abc", priority=3)
+ROWS: Any = SimpleNamespace(start_indices=[0, 0], end_indices=[0, 1], token_ids=[6], logprobs=[-0.5], ranks=[1])
+STOP = FinishReason.STOP
 
 
 class Parameters(SimpleNamespace):
@@ -36,143 +33,217 @@ class LaterParameters(Parameters):
 
 
 def output(
-    text: str,
     *token_ids: int,
     reason: str | None = None,
     cached: int | None = None,
     rows: Any = None,
     logprob: float | None = None,
 ) -> Any:
-    new = SimpleNamespace(text=text, token_ids=token_ids, finish_reason=reason, cumulative_logprob=logprob)
+    new = SimpleNamespace(token_ids=token_ids, finish_reason=reason, cumulative_logprob=logprob)
     return SimpleNamespace(outputs=[new], num_cached_tokens=cached, prompt_logprobs=rows)
 
 
+class Collector:
+    """vLLM's `RequestOutputCollector`: has what came last, or raises it."""
+
+    def __init__(self, *there: Any) -> None:
+        self.there = [*there]
+
+    def get_nowait(self) -> Any:
+        if self.there and isinstance(self.there[0], Exception):
+            raise self.there.pop(0)
+        return self.there.pop(0) if self.there else None
+
+
 class Llm:
-    """An `AsyncLLM` that gives these outputs, or raises them."""
+    """An `AsyncLLM` in which requests run until a test gives them outputs."""
 
-    def __init__(self, *outputs: Any) -> None:
+    def __init__(self, *at_once: Any, refuses: Exception | None = None) -> None:
         self.output_processor = SimpleNamespace(stream_interval=None)
-        self.outputs = outputs
+        self.output_handler: asyncio.Future[None] | None = None
+        self.at_once = at_once
+        self.refuses = refuses
         self.asked: list[tuple[Any, Any, str, int]] = []
+        self.collectors: list[Collector] = []
+        self.aborted: list[list[str]] = []
 
-    async def generate(
-        self, prompt: Any, sampling: Any, request_id: str, *, priority: int
-    ) -> AsyncGenerator[Any, None]:
+    async def add_request(self, request_id: str, prompt: Any, sampling: Any, *, priority: int) -> Collector:
+        if self.refuses is not None:
+            raise self.refuses
         self.asked.append((prompt, sampling, request_id, priority))
-        for each in self.outputs:
-            if isinstance(each, Exception):
-                raise each
-            yield each
+        self.output_handler = self.output_handler or asyncio.get_running_loop().create_future()
+        self.collectors.append(collector := Collector(*self.at_once))
+        return collector
+
+    async def abort(self, ids: list[str]) -> None:
+        self.aborted.append(ids)
 
 
-def requests(
-    llm: Llm, parameters: type = LaterParameters, sampling: Sampling = GREEDY, *, rates: bool = False
-) -> VllmRequests:
-    kinds = SimpleNamespace(DELTA="delta")
-    api: Any = SimpleNamespace(
-        SamplingParams=parameters, RequestOutputKind=kinds, tokens_input=lambda ids, cache_salt: (*ids, cache_salt)
-    )
-    load = EngineLoad()
-    load.tokens_a_piece = lambda interval_s: round(interval_s * 100)  # type: ignore[method-assign]
-    return VllmRequests(llm, api, load, sampling=sampling, stop_token_ids=[7], delta_interval_s=0.04, rates=rates)
+class Asking:
+    """Requests to such an engine."""
+
+    def __init__(self, llm: Llm, parameters: type = LaterParameters) -> None:
+        kinds = SimpleNamespace(DELTA="delta")
+        api: Any = SimpleNamespace(
+            SamplingParams=parameters,
+            RequestOutputKind=kinds,
+            tokens_input=lambda ids, cache_salt: (*ids, cache_salt),
+        )
+        load = EngineLoad()
+        load.tokens_a_piece = lambda interval_s: round(interval_s * 100)  # type: ignore[method-assign]
+        self.llm = llm
+        self.requests = VllmRequests(llm, api, load, delta_interval_s=0.04)
+        self.generations = Generations()
+        self.news: list[tuple[int, News]] = []
+
+    def ask(self, number: int = 1, prompt: Prompt = PROMPT) -> asyncio.Task[None]:
+        def hear(news: News) -> None:
+            self.news.append((number, news))
+
+        return asyncio.create_task(self.requests.run(self.generations.open(), prompt, hear))
+
+    async def begun(self, count: int) -> None:
+        while len(self.llm.collectors) < count:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    def step(self, *outputs: Any) -> None:
+        """The engine gives these, in the order in which it was asked."""
+        for collector, output in zip(self.llm.collectors, outputs, strict=True):
+            collector.there += [] if output is None else [output]
+        self.requests.look()
 
 
-@pytest.fixture
-def completions() -> Callable[[Llm], TranslationCompletions]:
-    return lambda llm: TranslationCompletions(requests(llm), Generations().open(), REQUEST)
-
-
-async def test_new_text_comes_as_the_engine_gives_it(completions: Callable[[Llm], TranslationCompletions]) -> None:
-    llm = Llm(output("Guten", 1, 2), output(" Morgen.", 3, reason="stop", cached=32))
-    assert [new async for new in completions(llm).complete([5, 6], 9)] == [
-        Completion("Guten", 2),
-        Completion(" Morgen.", 1, FinishReason.STOP, cached_tokens=32),
+async def test_tokens_come_with_the_step_that_made_them() -> None:
+    asking = Asking(Llm())
+    first, second = asking.ask(1), asking.ask(2)
+    await asking.begun(2)
+    asking.step(output(1, 2), None)
+    asking.step(output(3, reason="stop", cached=32), output(4, reason="length"))
+    assert asking.news == [
+        (1, News([1, 2])),
+        (1, News([3], STOP, cached_tokens=32)),
+        (2, News([4], FinishReason.LENGTH)),
     ]
-    ((prompt, sampling, request_id, priority),) = llm.asked
-    assert (prompt, request_id, priority) == ((5, 6, None), "r", 3)
+    await asyncio.gather(first, second)
+    assert asking.llm.aborted == []
+    (prompt, sampling, request_id, priority), (_, _, other, _) = asking.llm.asked
+    assert (prompt, priority) == ((5, 6, "abc"), 3)
+    # Of two gateways, both may have this id.
+    assert request_id != other
     assert (sampling.max_tokens, sampling.stop_token_ids, sampling.stream_interval) == (9, [7], 4)
+    assert not sampling.detokenize
 
 
-async def test_salts_do_not_tell_their_scope() -> None:
-    salts = []
-    for scope in ("standup", "standup", "Vorstand – Übernahme\x00", ""):
-        llm = Llm(output("Guten", 1, reason="stop"))
-        ours = TranslationCompletions(requests(llm), Generations().open(), replace(REQUEST, cache_scope=scope))
-        _ = [new async for new in ours.complete([5], 9)]
-        await ours.probe([5], True)
-        [completed, probed] = [prompt[-1] for prompt, *_ in llm.asked]
-        assert completed == probed
-        salts.append(completed)
-    assert salts[0] == salts[1] != salts[2]
-    assert salts[3] is None
-    assert all(re.fullmatch("[0-9a-f]{32}", salt) for salt in salts[:3])
+async def test_what_came_before_it_was_looked_at_is_not_lost() -> None:
+    asking = Asking(Llm(output(1, reason="stop")))
+    await asking.ask()
+    assert asking.news == [(1, News([1], STOP))]
 
 
-async def test_unknown_finish_reason_fails_the_text(completions: Callable[[Llm], TranslationCompletions]) -> None:
-    llm = Llm(output("Guten", 1), output("", reason="abort"))
-    said = completions(llm).complete([5], 9)
-    assert (await anext(said)).text == "Guten"
+async def test_unknown_finish_reason_fails_the_text() -> None:
+    asking = Asking(Llm())
+    asked, other = asking.ask(), asking.ask()
+    await asking.begun(2)
+    asking.step(output(reason="abort"), output(4, reason="stop"))
     with pytest.raises(EngineFailed, match=r"early \(abort\)"):
-        await anext(said)
+        await asked
+    await other
 
 
-async def test_an_engine_that_died_gives_nothing_more() -> None:
-    generations = Generations()
-    said = TranslationCompletions(requests(Llm(output("a", 1))), generations.open(), REQUEST).complete([5], 9)
-    generations.end("The engine process died.")
+async def test_death_of_the_engine_reaches_every_request() -> None:
+    asking = Asking(Llm())
+    asked = [asking.ask(), asking.ask()]
+    await asking.begun(2)
+    # vLLM's task that fetches outputs tells each request why it ends, and ends.
+    for collector in asking.llm.collectors:
+        collector.there.append(RuntimeError("dead"))
+    assert asking.llm.output_handler is not None
+    asking.llm.output_handler.set_result(None)
+    for each in asked:
+        with pytest.raises(RuntimeError, match="dead"):
+            await each
+
+
+async def test_an_engine_that_hangs_is_not_waited_for() -> None:
+    asking = Asking(Llm())
+    asked = asking.ask()
+    await asking.begun(1)
+    asking.generations.end("The engine process died.")
     with pytest.raises(EngineUnavailable, match="process died"):
-        await anext(said)
+        await asked
 
 
-async def test_probe_asks_for_prompt_logprobs(completions: Callable[[Llm], TranslationCompletions]) -> None:
-    llm = Llm(output("", 4, reason="length", cached=2, rows=ROWS))
-    ours = completions(llm)
-    assert await ours.probe([5, 6], False) == Probe(ROWS, cached_tokens=2, stopped=False, said=4)
-    await ours.probe([5, 6], True)
-    assert [request_id for _, _, request_id, _ in llm.asked] == ["r-probe-1", "r-probe-2"]
-    sampling = [sampling for _, sampling, _, _ in llm.asked]
+async def test_aborts_of_a_turn_go_together() -> None:
+    asking = Asking(Llm())
+    asked = [asking.ask(number) for number in range(3)]
+    await asking.begun(3)
+    for each in asked[:2]:
+        each.cancel()
+    await asyncio.wait(asked[:2])
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert asking.llm.aborted == [[request_id for _, _, request_id, _ in asking.llm.asked[:2]]]
+    asking.step(output(1), output(1), output(1, reason="stop"))
+    await asked[2]
+    assert asking.news == [(2, News([1], STOP))]
+
+
+async def test_readers_error_ends_its_request_alone() -> None:
+    asking = Asking(Llm())
+
+    def broken(_: News) -> None:
+        raise ZeroDivisionError
+
+    asked = asyncio.create_task(asking.requests.run(asking.generations.open(), PROMPT, broken))
+    other = asking.ask()
+    await asking.begun(2)
+    asking.step(output(1), output(1, reason="stop"))
+    with pytest.raises(ZeroDivisionError):
+        await asked
+    await other
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert asking.llm.aborted == [[asking.llm.asked[0][2]]]
+
+
+async def test_refused_request_raises_what_vllm_says() -> None:
+    with pytest.raises(ValueError, match="no prompt_logprobs here"):
+        await Asking(Llm(refuses=ValueError("no prompt_logprobs here"))).ask()
+
+
+async def test_probe_asks_for_prompt_logprobs() -> None:
+    asking = Asking(Llm(output(4, reason="length", cached=2, rows=ROWS)))
+    probe = replace(PROMPT, max_tokens=1, rows_from=1, reads_cache=False)
+    await asking.ask(1, probe)
+    await asking.ask(2, replace(probe, reads_cache=True))
+    rows = Rows([0], [1], [6], [-0.5], [1])
+    assert asking.news[0] == (1, News([4], FinishReason.LENGTH, cached_tokens=2, rows=rows))
+    sampling = [sampling for _, sampling, _, _ in asking.llm.asked]
     assert [each.skip_reading_prefix_cache for each in sampling] == [True, False]
-    assert {(each.prompt_logprobs, each.max_tokens, each.detokenize) for each in sampling} == {(2, 1, False)}
+    assert {(each.prompt_logprobs, each.max_tokens) for each in sampling} == {(2, 1)}
 
 
-async def test_an_engine_that_refuses_probes_says_nothing_in_them(
-    completions: Callable[[Llm], TranslationCompletions],
-) -> None:
-    assert await completions(Llm(ValueError("no prompt_logprobs here"))).probe([5], True) == Probe()
-    with pytest.raises(RuntimeError, match="dead"):
-        await completions(Llm(RuntimeError("dead"))).probe([5], True)
+@pytest.mark.parametrize(("rated", "asked"), [(True, 0), (False, None)])
+async def test_logprobs_are_asked_for_where_wanted(rated: bool, asked: int | None) -> None:
+    asking = Asking(Llm(output(1, 2, reason="stop", logprob=-0.5)))
+    await asking.ask(1, replace(PROMPT, rated=rated))
+    assert asking.news == [(1, News([1, 2], STOP, logprob=-0.5))]
+    assert getattr(asking.llm.asked[0][1], "logprobs", None) == asked
 
 
-def test_parameters_of_one_translation_are_not_those_of_another() -> None:
-    ours = requests(Llm())
-    one, other = ours.translation_sampling(5), ours.translation_sampling(9)
+async def test_parameters_of_one_prompt_are_not_those_of_another() -> None:
+    requests = Asking(Llm()).requests
+    one = requests.sampling(replace(PROMPT, max_tokens=5))
+    other = requests.sampling(replace(PROMPT, sampling=Sampling(temperature=0.7)))
     assert (one.max_tokens, other.max_tokens) == (5, 9)
+    assert (one.temperature, other.temperature) == (0.0, 0.7)
 
 
-def test_an_earlier_vllm_has_one_interval_for_all_requests() -> None:
-    llm = Llm()
-    sampling = requests(llm, Parameters).translation_sampling(5)
-    assert not hasattr(sampling, "stream_interval")
-    assert llm.output_processor.stream_interval == 4
-
-
-@pytest.mark.parametrize(
-    ("sampling", "greedy"),
-    [(GREEDY, True), (Sampling(temperature=0.7), False), (Sampling(repetition_penalty=1.1), False)],
-)
-def test_only_the_likeliest_token_is_greedy(sampling: Sampling, greedy: bool) -> None:
-    assert requests(Llm(), sampling=sampling).greedy is greedy
-
-
-@pytest.mark.parametrize(("rates", "final", "asked"), [(True, True, 0), (True, False, None), (False, True, None)])
-async def test_logprobs_are_asked_for_calibrated_finals_alone(rates: bool, final: bool, asked: int | None) -> None:
-    llm = Llm(output("Guten", 1, 2, reason="stop", logprob=-0.5, rows=ROWS))
-    asking = TranslationCompletions(
-        requests(llm, rates=rates), Generations().open(), replace(REQUEST, final=final)
-    )
-    assert [new.logprob async for new in asking.complete([5, 6], 9)] == [-0.5]
-    assert (await asking.probe([5, 6], read_cache=True)).said_logprob == -0.5
-    assert [getattr(sampling, "logprobs", None) for _, sampling, _, _ in llm.asked] == [asked, asked]
+async def test_an_earlier_vllm_has_one_interval_for_all_requests() -> None:
+    asking = Asking(Llm(), Parameters)
+    assert not hasattr(asking.requests.sampling(PROMPT), "stream_interval")
+    assert asking.llm.output_processor.stream_interval == 4
 
 
 @pytest.fixture
@@ -230,7 +301,7 @@ def test_late_steps_are_not_a_faster_engine() -> None:
     assert load.step_s == pytest.approx(0.010, rel=0.2)
 
 
-def test_stat_logger_only_adds_the_load() -> None:
+def test_stat_logger_adds_load_and_steps() -> None:
     class Stats:
         num_running_reqs, num_waiting_reqs = 3, 1
 
@@ -240,9 +311,10 @@ def test_stat_logger_only_adds_the_load() -> None:
         def record(self, scheduler_stats: Any, iteration_stats: Any, **_: Any) -> None:
             recorded.append((scheduler_stats, iteration_stats))
 
-    load, stats = EngineLoad(), Stats()
-    logger = load_logger(load, Prometheus)()
+    load, stats, steps = EngineLoad(), Stats(), list[int]()
+    logger = load_logger(load, lambda: steps.append(load.running), Prometheus)()
     logger.record(stats, None, engine_idx=0)
     logger.record(None, None, engine_idx=0)
     assert recorded == [(stats, None), (None, None)]
     assert (load.running, load.waiting) == (3, 1)
+    assert steps == [3, 3]

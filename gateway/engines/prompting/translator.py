@@ -1,0 +1,170 @@
+"""Turns a translation request into token events, on any engine that completes prompts of token ids.
+
+Knows: prompts (`encoding`), folded texts (`text.folding`), the check of a proposed beginning (`verification`), and
+what the log-probabilities of a model are worth.
+Must not know: which engine completes the prompts, where it runs, when it starts and stops.
+"""
+
+from __future__ import annotations
+
+import math
+from hashlib import blake2b
+from typing import Any
+
+from msgspec.structs import replace
+
+from gateway.domain.engine import Confidence, FinishReason, OnEvent, TokenEvent, TranslationRequest
+from gateway.engines.prompting.completions import Complete, News, Prompt, Sampling
+from gateway.engines.prompting.detokenising import Detokenizer, Vocabulary
+from gateway.engines.prompting.encoding import PromptEncoder
+from gateway.engines.prompting.model_config import Calibration
+from gateway.engines.prompting.verification import VerifiedPrefix, verify_proposal
+from gateway.text.folding import Unfolding, is_doubtful_copy
+from gateway.text.units import SPOKEN
+
+
+class PromptTranslator:
+    """The `Translator` of a model that is asked with prompts.
+
+    calibration: of the model; with it, the last event of a final says how far the text can be trusted.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        encoder: PromptEncoder,
+        sampling: Sampling,
+        calibration: Calibration | None = None,
+    ) -> None:
+        self.encoder = encoder
+        self._vocabulary = Vocabulary(tokenizer)
+        self._sampling = sampling
+        self._calibration = calibration
+
+    async def translate(self, request: TranslationRequest, complete: Complete, on_event: OnEvent) -> None:
+        """The translation: first the part of the prefix and draft that need not be generated, then the rest.
+
+        Where a model makes nothing of the words of a final, they are the translation, and that is unsure; as is a
+        copy of what is no name, and an answer that lacks a placeholder.
+        """
+        encoder = self.encoder
+        folded = encoder.fold(request)
+        begun = folded.begun(request.prefix, request.draft)
+        if begun is None:
+            folded = replace(folded, before="", after="")
+            begun = folded.begun(request.prefix, request.draft) or ("", "")
+        asked = replace(request, text=folded.text, prefix=begun[0], draft=begun[1])
+        reading = _Reading(request, Unfolding(folded, encoder.joint), on_event)
+        calibration = self._calibration if request.final else None
+        prompt = await encoder.encode_soon(asked)
+        verified = VerifiedPrefix()
+        if asked.prefix or asked.draft:
+            probes = _Probes(self._prompt(asked), len(prompt.ids), complete)
+            verified = await verify_proposal(asked, prompt, encoder, probes.run, greedy=self._sampling.is_greedy)
+            if event := verified.event:
+                if verified.finish:
+                    event = replace(event, confidence=_confidence(calibration, verified))
+                reading.tell(event)
+            if verified.finish:
+                return
+        ids = prompt.ids + verified.ids
+        text, tokens = Detokenizer(self._vocabulary, ids), 0
+
+        def tell(news: News) -> None:
+            nonlocal tokens
+            tokens += len(news.ids)
+            if news.finish is None:
+                reading.tell(TokenEvent(text.add(news.ids), len(news.ids)))
+                return
+            # The token that ends the text is not part of it; with some models it would show.
+            said = news.ids[:-1] if news.finish is FinishReason.STOP else news.ids
+            reading.tell(
+                TokenEvent(
+                    text.add(said),
+                    len(news.ids),
+                    news.finish,
+                    prompt_tokens=verified.prompt_tokens + len(ids),
+                    cached_tokens=verified.cached_tokens + news.cached_tokens,
+                    confidence=_confidence(calibration, verified, news.logprob, tokens),
+                )
+            )
+
+        max_tokens = max(1, prompt.max_tokens - len(verified.ids))
+        await complete(replace(self._prompt(asked), ids=ids, max_tokens=max_tokens), tell)
+
+    def _prompt(self, request: TranslationRequest) -> Prompt:
+        """What all prompts of this translation have."""
+        return Prompt(
+            request.id,
+            [],
+            1,
+            self._sampling,
+            tuple(self.encoder.stop_token_ids),
+            _cache_salt(request.cache_scope),
+            request.priority,
+            request.final,
+            request.alone,
+            rated=request.final and self._calibration is not None,
+            traceparent=request.traceparent,
+        )
+
+
+class _Reading:
+    """What readers get of one translation."""
+
+    def __init__(self, request: TranslationRequest, unfolding: Unfolding, on_event: OnEvent) -> None:
+        self._request = request
+        self._unfolding = unfolding
+        self._on_event = on_event
+        self._answer = ""
+
+    def tell(self, event: TokenEvent) -> None:
+        unfolding, request = self._unfolding, self._request
+        text = unfolding.add(event.text, last=event.finish is not None)
+        self._answer += text
+        if event.finish is FinishReason.STOP and request.final:
+            if not unfolding.has_said and SPOKEN.search(request.text):
+                text, event = request.text.strip(), _doubted(event, 0.0)
+            elif not unfolding.is_complete or is_doubtful_copy(request.text, self._answer):
+                event = _doubted(event)
+        self._on_event(replace(event, text=text))
+
+
+class _Probes:
+    """Asks what a model would have generated at each token of a prompt from `first` on. prompt: what they have."""
+
+    def __init__(self, prompt: Prompt, first: int, complete: Complete) -> None:
+        self._prompt = prompt
+        self._first = first
+        self._complete = complete
+
+    async def run(self, ids: list[int], reads_cache: bool) -> News:
+        heard: list[News] = []
+        prompt = replace(self._prompt, ids=ids, rows_from=self._first, reads_cache=reads_cache)
+        await self._complete(prompt, heard.append)
+        return heard[-1]  # with one token, there is one
+
+
+def _doubted(event: TokenEvent, most: float = 1.0) -> TokenEvent:
+    """The last event of a translation that cannot be right, however sure the model is."""
+    value = event.confidence.value if event.confidence is not None else 0.0
+    return replace(event, confidence=Confidence(min(value, most), unsure=True))
+
+
+def _confidence(
+    calibration: Calibration | None, verified: VerifiedPrefix, logprob: float | None = 0.0, tokens: int = 0
+) -> Confidence | None:
+    """Confidence in the verified beginning and `tokens` more; None if it is not known."""
+    rated = verified.rated + tokens
+    if calibration is None or logprob is None or not rated:
+        return None
+    total = verified.logprob + logprob
+    return calibration.confidence(total, rated) if math.isfinite(total) else None
+
+
+def _cache_salt(scope: str) -> str | None:
+    """What keeps the prompts of a scope apart in the prefix cache; None for the scope that all share.
+
+    Letters and digits only: others have ended engines. It does not tell what the scope is.
+    """
+    return blake2b(scope.encode(), digest_size=16).hexdigest() if scope else None
