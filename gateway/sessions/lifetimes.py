@@ -10,7 +10,14 @@ import time
 from collections.abc import Callable, Iterable
 
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.errors import Forbidden, GatewayError, MeetingEnded, TokenExpired, TokenRevoked, Unauthenticated
+from gateway.domain.errors import (
+    Forbidden,
+    GatewayError,
+    MeetingEnded,
+    TokenExpired,
+    TokenRevoked,
+    Unauthenticated,
+)
 from gateway.domain.grants import Grant, Revocation
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.meeting.outbox import Payload

@@ -84,7 +84,7 @@ class _CrossOrigin:
 
 
 def _is_of_host(origin: str, host: str) -> bool:
-    """Whether a page of this origin came from this host. Browsers leave a scheme's own port out, proxies may not."""
+    """Whether a page of this origin came from this host. Browsers omit a scheme's own port, proxies may not."""
     try:
         scheme, authority, *_ = urlsplit(origin)
     except ValueError:
