@@ -47,7 +47,7 @@ export const de = {
   "link.title": "Dieser Link führt zu keinem Meeting",
   "link.missing": "Die Kennung des Meetings fehlt darin.",
   "link.long": "Die Kennung des Meetings darin hat {count} Zeichen; höchstens {most} sind möglich.",
-  "link.characters": "Die Kennung des Meetings darin enthält andere Zeichen als Buchstaben, Ziffern und . _ ~ -: {id}",
+  "link.characters": "Die Kennung des Meetings darin ist „{id}“. Eine Kennung besteht aus Buchstaben, Ziffern und . _ ~ -, und nicht nur aus Punkten.",
   "link.hint": "Vielleicht wurde er unterwegs abgeschnitten oder verändert. Bitten Sie die Person, die ihn geschickt hat, um einen neuen.",
   "link.own": "Ein eigenes Meeting öffnen",
   "page.fewer": "In diesem Meeting können nicht alle Ihre Sprachen gelesen werden. Wählen Sie unter „Optionen“, „Lesen“ andere.",

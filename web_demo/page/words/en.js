@@ -50,7 +50,7 @@ export const en = {
   "link.title": "This link does not lead to a meeting",
   "link.missing": "The meeting's id is missing in it.",
   "link.long": "The meeting's id in it has {count} characters; {most} are the most.",
-  "link.characters": "The meeting's id in it has other characters than letters, digits and . _ ~ -: {id}",
+  "link.characters": "The meeting's id in it is “{id}”. An id has letters, digits and . _ ~ - only, and not only dots.",
   "link.hint": "It may have been cut off or changed on its way. Ask whoever sent it for a new one.",
   "link.own": "Open a meeting of my own",
   "page.fewer": "Not all of your languages can be read in this meeting. Choose others under Options, Reading.",

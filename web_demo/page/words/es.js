@@ -47,7 +47,7 @@ export const es = {
   "link.title": "Este enlace no lleva a ninguna reunión",
   "link.missing": "Le falta el identificador de la reunión.",
   "link.long": "El identificador de la reunión tiene {count} caracteres; como máximo puede tener {most}.",
-  "link.characters": "El identificador de la reunión contiene caracteres distintos de letras, cifras y . _ ~ -: {id}",
+  "link.characters": "El identificador de la reunión es «{id}». Un identificador solo tiene letras, cifras y . _ ~ -, y no solo puntos.",
   "link.hint": "Puede que se haya cortado o modificado por el camino. Pida uno nuevo a quien se lo envió.",
   "link.own": "Abrir una reunión propia",
   "page.fewer": "En esta reunión no se pueden leer todos sus idiomas. Elija otros en Opciones, Lectura.",

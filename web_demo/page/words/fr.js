@@ -47,7 +47,7 @@ export const fr = {
   "link.title": "Ce lien ne mène à aucune réunion",
   "link.missing": "Il y manque l’identifiant de la réunion.",
   "link.long": "L’identifiant de la réunion y compte {count} caractères ; le maximum est de {most}.",
-  "link.characters": "L’identifiant de la réunion y contient d’autres caractères que des lettres, des chiffres et . _ ~ - : {id}",
+  "link.characters": "L’identifiant de la réunion y est « {id} ». Un identifiant ne contient que des lettres, des chiffres et . _ ~ -, et pas seulement des points.",
   "link.hint": "Il a peut-être été coupé ou modifié en route. Demandez-en un nouveau à la personne qui vous l’a envoyé.",
   "link.own": "Ouvrir ma propre réunion",
   "page.fewer": "Toutes vos langues ne peuvent pas être lues dans cette réunion. Choisissez-en d’autres sous Options, Lecture.",
