@@ -20,6 +20,7 @@ from gateway.client import ClientSession, Reconnected, Reconnecting, SessionEven
 from gateway.domain.errors import (
     Draining,
     GatewayError,
+    MeetingEnded,
     SessionIdle,
     SessionReplaced,
     SlowReader,
@@ -34,7 +35,9 @@ EXIT_UNREACHABLE = 1
 EXIT_FAILED = 3
 
 # Errors that come right before the gateway closes. They are shown as the reason for the close.
-LAST_WORDS = frozenset(cls.code for cls in (GatewayError, Draining, SlowReader, TokenExpired, TokenRevoked))
+LAST_WORDS = frozenset(
+    cls.code for cls in (GatewayError, Draining, MeetingEnded, SlowReader, TokenExpired, TokenRevoked)
+)
 
 _LAST_WORDS_OF_MEETINGS = LAST_WORDS | {SessionIdle.code, SessionReplaced.code}
 

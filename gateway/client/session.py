@@ -29,6 +29,7 @@ from gateway.client.reconnecting import CAP_S, Outage, may_reconnect
 from gateway.client.tokens import Refreshing
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import Formality
+from gateway.domain.errors import MeetingEnded
 from gateway.domain.sessions import Stability
 from gateway.protocol.checks import position
 from gateway.protocol.codec import well_formed, whole_characters
@@ -221,7 +222,9 @@ class ClientSession:
         now_s = _now_s()
         loss = SessionClosed(self.url, close_code(closed), self._last_error)
         self._last_error = None
-        if not may_reconnect(loss.code) or self._give_up_s <= 0:
+        # A proxy may close with a code of its own.
+        is_over = loss.error is not None and loss.error.code == MeetingEnded.code
+        if is_over or not may_reconnect(loss.code) or self._give_up_s <= 0:
             self._end(loss)
             return
         # A connection that broke soon after it was opened counts as part of the same outage.

@@ -30,6 +30,7 @@ class CloseCode(IntEnum):
     UNAUTHENTICATED = 4501, "No valid token came; do not reconnect with the same one."
     TOKEN_REVOKED = 4503, "The token was revoked; do not reconnect."
     FOREIGN_ORIGIN = 4504, "Pages of this origin may not use this gateway; do not reconnect."
+    MEETING_ENDED = 4505, "The meeting was ended for everyone in it; do not reconnect."
     TOO_MANY_SESSIONS = 4509, "The gateway has reached its limit of sessions; do not reconnect."
     REPLACED = 4510, "Another connection resumed this session; do not reconnect."
     FLOODING = 4511, "The client kept sending far more frames or bytes than `limits` allow; do not reconnect."

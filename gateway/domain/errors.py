@@ -17,6 +17,7 @@ Must not know: sockets, frames, engines. An error outside this tree reaches a cl
     │   ├── Forbidden                   forbidden
     │   ├── TokenExpired                token_expired
     │   ├── TokenRevoked                token_revoked
+    │   ├── MeetingEnded                meeting_ended
     │   └── UnknownMeeting              unknown_meeting
     │       └── NotRecorded             not_recorded
     ├── StateError                      (when the client sent it)
@@ -149,6 +150,10 @@ class TokenExpired(ProtocolError, code="token_expired", http_status=401):
 
 class TokenRevoked(ProtocolError, code="token_revoked", http_status=401):
     """The session's token was revoked; the connection is closed, and the session cannot be resumed."""
+
+
+class MeetingEnded(ProtocolError, code="meeting_ended", http_status=410):
+    """The meeting was ended for everyone in it; the connection is closed, and the session cannot be resumed."""
 
 
 class UnknownMeeting(ProtocolError, code="unknown_meeting", http_status=404):

@@ -88,6 +88,11 @@ class Revocation(Struct, frozen=True, kw_only=True):
     # The only one whose session ends then; None: all.
     participant: str | None = None
 
+    @property
+    def ends_meeting(self) -> bool:
+        """Whether it means everybody in one meeting."""
+        return self.meeting is not None and self.token_id is self.subject is self.participant is None
+
     def hits(self, grant: Grant) -> bool:
         """Whether a token that is presented now is revoked by this."""
         return grant.issued_s <= self.before_s and self.means(grant)

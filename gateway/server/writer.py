@@ -93,7 +93,7 @@ class Writer:
                 self._last_word = counted(error)
                 note_why(self._websocket.scope, error)
             self.outbox.close()
-            if code is CloseCode.TOKEN_REVOKED and self._task is not None:
+            if code in (CloseCode.TOKEN_REVOKED, CloseCode.MEETING_ENDED) and self._task is not None:
                 asyncio.get_running_loop().call_later(_FAREWELL_S, self._task.cancel)
 
     async def farewell(self) -> None:

@@ -10,7 +10,14 @@ import time
 from collections.abc import Callable, Iterable
 
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.errors import Forbidden, TokenExpired, TokenRevoked, Unauthenticated
+from gateway.domain.errors import (
+    Forbidden,
+    GatewayError,
+    MeetingEnded,
+    TokenExpired,
+    TokenRevoked,
+    Unauthenticated,
+)
 from gateway.domain.grants import Grant, Revocation
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.meeting.outbox import Payload
@@ -30,8 +37,6 @@ _GRACE_S = 30.0
 # A token was valid when it was presented, and its session begins soon after; clocks differ, too. Who presented it
 # with the handshake and waits, such as for the engine, needs a new one.
 _LATE_S = 60.0
-
-_REVOKED = "The token was revoked."
 
 
 class Lifetimes:
@@ -127,7 +132,7 @@ class Lifetimes:
                 self._hold_to(session, session.until_s - now_s)
         self.revocations.sweep(self._wall_clock())
         for session in revoked:
-            self._close_revoked(session)
+            self._close_revoked(session, *_why())
         return revoked
 
     def revoke(
@@ -145,7 +150,7 @@ class Lifetimes:
             if revocation.ends(session.grant, session.room.id, session.member.participant)
         ]
         for session in revoked:
-            self._close_revoked(session, _why(revocation))
+            self._close_revoked(session, *_why(revocation))
         return revoked
 
     def _hold_to(self, session: LocalSession, left_s: float) -> None:
@@ -157,13 +162,13 @@ class Lifetimes:
             session.warned = True
             session.member.feed.tell(Payload(TokenExpiring(expires_in_ms=max(1, round(left_s * 1_000)))))
 
-    def _close_revoked(self, session: LocalSession, why: str = _REVOKED) -> None:
+    def _close_revoked(self, session: LocalSession, code: CloseCode, why: TokenRevoked | MeetingEnded) -> None:
         _log.info("session %s… is revoked", session.member.participant)
         # From now on nothing is taken from its connection, which may take a while to close.
         session.state.disconnected()
-        self._close(session, CloseCode.TOKEN_REVOKED, TokenRevoked(why))
+        self._close(session, code, why)
 
-    def _close(self, session: LocalSession, code: CloseCode, reason: TokenExpired | TokenRevoked) -> None:
+    def _close(self, session: LocalSession, code: CloseCode, reason: GatewayError) -> None:
         if session.finish is not None:
             session.finish(code, reason)
 
@@ -173,10 +178,11 @@ class Lifetimes:
         return None if grant.expires_s is None else max(0.0, grant.expires_s - self._wall_clock())
 
 
-def _why(revocation: Revocation) -> str:
-    """What those are told whose sessions end."""
-    if not revocation.by_operator:
-        return _REVOKED
-    if revocation.participant is None:
-        return "The operator has ended this meeting."
-    return "The operator has removed you from this meeting."
+def _why(revocation: Revocation | None = None) -> tuple[CloseCode, TokenRevoked | MeetingEnded]:
+    """What those are told whose sessions end. revocation: None where their key is gone."""
+    by_operator = revocation is not None and revocation.by_operator
+    if revocation is not None and revocation.ends_meeting:
+        who = "The operator has ended this meeting." if by_operator else "This meeting has been ended."
+        return CloseCode.MEETING_ENDED, MeetingEnded(who)
+    why = "The operator has removed you from this meeting." if by_operator else "The token was revoked."
+    return CloseCode.TOKEN_REVOKED, TokenRevoked(why)

@@ -38,6 +38,10 @@ pytestmark = pytest.mark.browser
 
 INVITE = "inv.a-b_c~1"
 OUTDATED = "inv.outdated"
+ENDED = {
+    **{"type": "error", "code": "meeting_ended", "message": "The operator has ended this meeting."},
+    **{"retryable": False, "retry_after_ms": None, "utterance": None, "field": None},
+}
 
 
 class Tokens:
@@ -353,6 +357,36 @@ async def test_expired_invite_ends_the_meeting_in_plain_words(visit: Any) -> Non
         await expect(alert(page)).to_contain_text("Ask whoever sent you the link for a new one.")
         await expect(page.get_by_test_id("status")).to_have_text("Disconnected")
         assert len(line.sockets) == 1
+
+
+async def test_guest_of_an_ended_meeting_saves_what_was_shown(visit: Any) -> None:
+    async with visit("speak", "read", "transcript") as visited:
+        page, line, last = visited.page, Line(), visited.page.get_by_test_id("last-screen")
+        await page.route_web_socket("**/v1/stream", line)
+        await visited.goto(f"#invite={INVITE}")
+        await join(page, "Ana", reads="ja")
+        await settled(await say(page, SENTENCE))
+        line.say(ENDED)
+        await expect(last.get_by_role("heading")).to_have_text("The meeting has ended")
+        async with page.expect_download() as saved:
+            await last.get_by_role("button", name="Save what this page has shown").click()
+        text = (await (await saved.value).path()).read_text()
+        assert text.splitlines()[0].endswith(" You")
+        assert text.splitlines()[1:] == [SENTENCE, f"[ja] {SENTENCE}"]
+        # The invite is no longer valid.
+        visited.tokens.refuses = True
+        await last.get_by_role("button", name="Join again").click()
+        await expect(alert(page)).to_contain_text("This invite is not valid, or not any more.")
+        await expect(last.get_by_role("button", name="Join again")).to_be_enabled()
+
+
+async def test_reader_alone_learns_who_can_start(visit: Any) -> None:
+    async with visit("read") as visited:
+        await visited.goto(f"#invite={INVITE}")
+        await visited.page.get_by_role("dialog").get_by_role("button", name="Join").click()
+        await connected(visited.page)
+        empty = visited.page.get_by_test_id("empty-state")
+        await expect(empty).to_contain_text("People who were invited to speak can start the meeting.")
 
 
 # -------------------------------------------------------------------- captions

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from gateway.client import connect
-from gateway.protocol.messages import ParticipantLeft
 from loadtest.soak.relay import Relay
 from tests.browser.conftest import StartGateway, kill
 from tests.browser.pages import (
@@ -210,14 +208,6 @@ async def test_a_reload_stays_in_the_meeting_and_asks_nothing(
             assert [start["speaks"] for start in starts] == ["en" if speaks else None] * 2
 
 
-async def test_impossible_meeting_link_leads_to_a_new_one(gateway: GatewayProcess, open_page: OpenPage) -> None:
-    async with open_page(f"{gateway.url}/?meeting=a%2Fb") as watch:
-        await expect(watch.page.get_by_test_id("alert")).to_contain_text("meeting cannot be")
-        await connected(watch.page)
-        await expect(watch.page).not_to_have_url("a%2Fb")
-        assert meeting_of(watch.page) not in ("", "a/b")
-
-
 # -------------------------------------------------------------------- how early one reads
 
 
@@ -379,19 +369,3 @@ async def test_a_captions_address_that_cannot_be_says_why(gateway: GatewayProces
     async with open_page(f"{gateway.url}/?view=captions") as watch:
         await expect(watch.page.get_by_test_id("captions-message")).to_contain_text("“meeting” is missing")
         assert watch.sent == []
-
-
-async def test_a_meeting_is_left_and_joined_again(gateway: GatewayProcess, open_page: OpenPage) -> None:
-    async with open_page(gateway.url, **DESKTOP) as watch:
-        page = watch.page
-        await connected(page)
-        async with connect(gateway.url, meeting=meeting_of(page), name="Bo", reads=["ja"]) as bo:
-            pane = await show(page, "people")
-            await expect(pane).to_contain_text("Bo")
-            await pane.get_by_role("button", name="Leave the meeting").click()
-            async for message in bo:
-                if isinstance(message, ParticipantLeft):
-                    break
-            await expect(page.get_by_test_id("status")).to_have_text("Disconnected")
-            await page.get_by_role("button", name="Try now").click()
-            await connected(page)

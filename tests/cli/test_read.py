@@ -342,7 +342,9 @@ async def test_a_reader_comes_back(recovered: bool, sentence: str, flags: list[s
     ]
 
 
-@pytest.mark.parametrize(("close", "code"), [(4510, "session_replaced"), (4503, "token_revoked")])
+@pytest.mark.parametrize(
+    ("close", "code"), [(4510, "session_replaced"), (4503, "token_revoked"), (4505, "meeting_ended")]
+)
 async def test_a_gateway_that_sends_a_reader_away(close: int, code: str) -> None:
     async def script(peer: Peer) -> None:
         await joined(peer, stability="final")

@@ -40,6 +40,22 @@ from tests.scripted_gateway import STARTED, Peer, accepted, refused, resumed, sc
 # ---------------------------------------------------------------- losing and finding
 
 
+@pytest.mark.parametrize("code", [4505, 1012])
+async def test_ended_meeting_ends_the_session(code: int) -> None:
+    """Also where a proxy closes with a code of its own."""
+
+    async def script(peer: Peer) -> None:
+        assert peer.visit == 1
+        await peer.start()
+        await peer.leave(code, refused("meeting_ended", "The operator has ended this meeting."))
+
+    async with session_of(script) as session:
+        with pytest.raises(SessionClosed) as closed:
+            await everything(session)
+    assert closed.value.error is not None
+    assert closed.value.error.code == "meeting_ended"
+
+
 async def test_outage_has_reasons_and_delays() -> None:
     """A proxy whose gateway restarts, then a gateway that closes at once, drains, and loads; then it is there."""
 

@@ -66,6 +66,7 @@ def test_close_code_ranges() -> None:
         "TOKEN_EXPIRED": True,
         "UNAUTHENTICATED": False,
         "TOKEN_REVOKED": False,
+        "MEETING_ENDED": False,
         "TOO_MANY_SESSIONS": False,
         "REPLACED": False,
         "FLOODING": False,

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import re
+import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from gateway.config import AuthSettings, LaneSettings, Settings
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import EngineState
 from gateway.domain.errors import error_classes
-from gateway.domain.grants import Grant
+from gateway.domain.grants import Grant, Revocation
 from gateway.domain.roles import Role
 from gateway.identity import key_file
 from gateway.identity.authenticator import Keys
@@ -143,7 +144,7 @@ async def test_transcript(variant: str, block: str, tmp_path: Path) -> None:
         settings = Settings(engines=ENGINES)
     async with running(settings, script=SCRIPT) as gateway, contextlib.AsyncExitStack() as connections:
         clients: dict[str | None, Transcript] = {}
-        ending = None
+        ending: asyncio.Task[Any] | None = None
         while gateway.gateway.engine.health().state is not EngineState.READY:
             await asyncio.sleep(0.001)
         for line in block.strip().splitlines():
@@ -163,6 +164,9 @@ async def test_transcript(variant: str, block: str, tmp_path: Path) -> None:
                 ending = asyncio.create_task(gateway.gateway.drain())
             if variant == "engines" and '"languages.changed"' in line:
                 ending = asyncio.create_task(gateway.gateway.change_engines(lambda _: ENGINES[:1]))
+            if variant == "ended" and '"meeting_ended"' in line:
+                ended = Revocation(tenant="default", before_s=time.time(), meeting="standup", by_operator=True)
+                ending = asyncio.create_task(gateway.gateway.sessions.revoke(ended))
             if variant == "crash" and '"engine_restarting"' in line:
                 gateway.kill_engine()
             await clients[name].expect(match["rest"])

@@ -35,7 +35,7 @@ FOR_OTHERS = {
 }
 
 # What a first visit may weigh; a budget, to be kept.
-MOST_BYTES = 156_000
+MOST_BYTES = 161_000
 
 INDEX = """<!doctype html>
 <link rel="icon" href="./icon.svg"><link rel="stylesheet" href="./style.css">

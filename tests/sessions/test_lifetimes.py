@@ -346,26 +346,27 @@ async def test_what_was_accepted_is_delivered_before_it_closes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("participant", "ended", "why"),
+    ("participant", "ended", "code", "why"),
     [
-        (None, ["p", "q"], "The operator has ended this meeting."),
-        ("q", ["q"], "The operator has removed you from this meeting."),
+        (None, ["p", "q"], CloseCode.MEETING_ENDED, "The operator has ended this meeting."),
+        ("q", ["q"], CloseCode.TOKEN_REVOKED, "The operator has removed you from this meeting."),
     ],
 )
 def test_an_operator_ends_sessions_whatever_has_opened_them(
-    participant: str | None, ended: list[str], why: str
+    participant: str | None, ended: list[str], code: CloseCode, why: str
 ) -> None:
     watch = Watch()
     watch.begun()
     _, to_backend = watch.begun(Grant(tenant="acme", subject="api-key:k", any_meeting=True), "q")
+    subject = participant and "api-key:k"
     by_operator = Revocation(
-        tenant="acme", before_s=NOW_S, meeting="m", subject="api-key:k", by_operator=True, participant=participant
+        tenant="acme", before_s=NOW_S, meeting="m", subject=subject, by_operator=True, participant=participant
     )
     elsewhere = replace(by_operator, meeting="n")
     assert watch.lifetimes.revoke(elsewhere, watch.local) == []
     revoked = watch.lifetimes.revoke(by_operator, watch.local)
     assert sorted(session.member.participant for session in revoked) == ended
-    assert to_backend.closed == [CloseCode.TOKEN_REVOKED]
+    assert to_backend.closed == [code]
     assert [reason.message for reason in to_backend.reasons if reason] == [why]
 
 

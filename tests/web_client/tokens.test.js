@@ -135,6 +135,7 @@ for (const [code, status, isStarted] of [
   ["unauthenticated", 4501, false],
   ["token_revoked", 4503, false],
   ["token_revoked", 4503, true],
+  ["meeting_ended", 4505, true],
 ]) {
   test(`without access it is over: ${code}, ${isStarted ? "in" : "before"} a session`, async () => {
     const session = new Visit();
@@ -149,6 +150,16 @@ for (const [code, status, isStarted] of [
     assert.deepEqual([session.asked, session.sockets.length], [1, 1]);
   });
 }
+
+test("after the end of the meeting nothing reconnects, also where a proxy eats the close code", async () => {
+  const session = new Visit();
+  const socket = await session.open();
+  await socket.say(refused("meeting_ended"));
+  await socket.lose(1006);
+  await pass(60_000);
+  assert.deepEqual(session.of("state").at(-1).code, "meeting_ended");
+  assert.deepEqual([session.states.at(-1), session.sockets.length, session.of("error")], ["closed", 1, []]);
+});
 
 test("no access is not taken for a setting that is refused", async () => {
   const session = new Visit({ name: "Ana" });

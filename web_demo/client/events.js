@@ -33,7 +33,8 @@
  * What listeners get: the gateway's messages, each publication once, and three events of the client itself:
  * - `state`: `reason` is a sentence; `code` and `field` come from the gateway's error, or are empty; the code
  *   `token_unavailable` is the client's own: the function for tokens failed; so is `unanswered`, with the state `open`: for
- *   some seconds the gateway has not answered. The next event says that it has, or that the connection is lost
+ *   some seconds the gateway has not answered. The next event says that it has, or that the connection is lost; and so is
+ *   `unreachable`, with the state `reconnecting`: no connection could be opened
  * - `utterance.queued`: a final of this client waits for a session, or for a gateway that does not answer
  * - `utterance.refused`: the gateway will not accept an utterance of this client, and nothing more comes for it
  *

@@ -340,6 +340,8 @@ export class GatewayClient {
   #onError(error) {
     if (error.utterance) return this.#utterances.onRefused(error.utterance, error);
     if (error.code === "token_expired") return;
+    // Not the close that follows: a proxy may put a code of its own in its place, after which one reconnects.
+    if (error.code === "meeting_ended") return this.#connection.close();
     if (this.state !== "open") return this.#onStartRefused(error);
     if (UNSOLICITED.has(error.code)) return this.#emitter.emit(error);
     const isSettled = UNREADABLE.has(error.code) && !error.field && this.#utterances.onUnreadable(error);

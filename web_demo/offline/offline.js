@@ -2,7 +2,10 @@
 
 import { WORDS } from "./offline_words.js";
 
-const RETRY_MS = 5_000;
+// How long to wait before the gateway is asked again: twice as long each time, as nobody may be there to see the page.
+const RETRY_FIRST_MS = 5_000;
+const RETRY_MAX_MS = 60_000;
+const TIMEOUT_MS = 5_000;
 // Where the page keeps the choice of its language.
 const CHOICE = "page-language";
 
@@ -33,10 +36,16 @@ function show() {
   find("silent").hidden = !navigator.onLine;
 }
 
+let waitMs = RETRY_FIRST_MS;
+let timer = 0;
+
 async function check() {
   show();
+  clearTimeout(timer);
+  waitMs = Math.min(2 * waitMs, RETRY_MAX_MS);
+  timer = setTimeout(() => void check(), waitMs);
   try {
-    const answer = await fetch("./healthz", { cache: "no-store", signal: AbortSignal.timeout(RETRY_MS) });
+    const answer = await fetch("./healthz", { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
     if (answer.ok) location.reload();
   } catch {
     // Not yet.
@@ -44,8 +53,11 @@ async function check() {
 }
 
 find("retry").addEventListener("click", () => location.reload());
-window.addEventListener("online", () => void check());
+window.addEventListener("online", () => {
+  waitMs = RETRY_FIRST_MS;
+  void check();
+});
 window.addEventListener("offline", show);
-setInterval(() => void check(), RETRY_MS);
+timer = setTimeout(() => void check(), waitMs);
 speak();
 show();

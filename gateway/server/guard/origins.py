@@ -30,6 +30,8 @@ _ORIGIN_CHARS = 200
 
 _API = "/v1/"
 
+_OWN_PORTS = {"http": ":80", "https": ":443"}
+
 
 class Origins:
     """Decides about WebSockets. allowed: origins besides the gateway's own; `*` is any."""
@@ -43,7 +45,7 @@ class Origins:
         origin = connection.headers.get("origin")
         if origin is None or not self._allowed.isdisjoint({origin, "*"}):
             return
-        if _authority(origin) != connection.headers.get("host"):
+        if not _is_of_host(origin, connection.headers.get("host", "")):
             self._log_once(origin[:_ORIGIN_CHARS])
             raise ForeignOrigin(CLOSE_REASON)
 
@@ -81,9 +83,12 @@ class _CrossOrigin:
         await (self._api if is_api else self._app)(scope, receive, send)
 
 
-def _authority(origin: str) -> str | None:
-    """Host and port of an origin; None if it has no valid ones."""
+def _is_of_host(origin: str, host: str) -> bool:
+    """Whether a page of this origin came from this host. Browsers omit a scheme's own port, proxies may not."""
     try:
-        return urlsplit(origin).netloc or None
+        scheme, authority, *_ = urlsplit(origin)
     except ValueError:
-        return None
+        return False
+    own_port = _OWN_PORTS.get(scheme, "")
+    named, asked = (each.lower().removesuffix(own_port) for each in (authority, host))
+    return named != "" and named == asked

@@ -91,7 +91,7 @@ async def test_ended_meeting_is_left_and_its_tokens_refused(
         await joined(elsewhere, "n")
         old = keys.bearer(age_s=1)
         assert (await client.delete("/admin/meetings/acme/m")).json() == {"sessions": 2}
-        over = (4503, "The operator has ended this meeting.")
+        over = (4505, "The operator has ended this meeting.")
         assert [await closed(ana), await closed(backend)] == [over, over]
         [left] = (await client.get("/admin/sessions")).json()["sessions"]
         assert left["meeting"] == "n"

@@ -139,8 +139,8 @@ async def test_what_a_refused_page_sends_is_not_read(gateway: Running) -> None:
     writer.close()
 
 
-def asking(origin: str | None) -> HTTPConnection:
-    headers = [(b"host", b"gateway.example")]
+def asking(origin: str | None, host: str = "gateway.example") -> HTTPConnection:
+    headers = [(b"host", host.encode("latin-1"))]
     if origin is not None:
         headers.append((b"origin", origin.encode("latin-1")))
     return HTTPConnection({"type": "websocket", "headers": headers})
@@ -167,6 +167,32 @@ def test_which_origins_are_allowed(origin: str | None, allowed: bool) -> None:
         with pytest.raises(ForeignOrigin):
             origins.check(asking(origin))
     Origins(["*"]).check(asking(origin))
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "equal"),
+    [
+        ("gateway.example:443", "https://gateway.example", True),
+        ("gateway.example:80", "http://gateway.example", True),
+        ("[::1]:443", "https://[::1]", True),
+        ("gateway.example", "https://gateway.example:443", True),
+        ("Gateway.Example:443", "https://gateway.example", True),
+        ("gateway.example:443", "http://gateway.example", False),
+        ("gateway.example:80", "https://gateway.example", False),
+        ("gateway.example:8443", "https://gateway.example", False),
+        ("gateway.example:4430", "https://gateway.example:443", False),
+        ("gateway.example:443", "https://gateway.example:8443", False),
+        ("", "https://:443", False),
+        (":443", "https://", False),
+        ("evil.example:443", "https://gateway.example", False),
+    ],
+)
+def test_own_port_of_a_scheme_may_be_named(host: str, origin: str, equal: bool) -> None:
+    if equal:
+        Origins().check(asking(origin, host))
+    else:
+        with pytest.raises(ForeignOrigin):
+            Origins().check(asking(origin, host))
 
 
 def test_each_origin_is_logged_once_and_not_without_end(caplog: pytest.LogCaptureFixture) -> None:

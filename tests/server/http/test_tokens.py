@@ -281,11 +281,11 @@ async def test_invite_gives_guests_tokens_until_revoked(door: Door) -> None:
         }
         revoked = await door.post("/v1/revocations", {"meeting": "standup"}, door.keys["acme"])
         assert revoked.json() == {"sessions": 1}
-        assert (await ana.until(Error))[-1].code == "token_revoked"
+        assert (await ana.until(Error))[-1].code == "meeting_ended"
         with pytest.raises(ConnectionClosed) as closed:
             await ana.connection.recv()
         assert closed.value.rcvd is not None
-        assert closed.value.rcvd.code == 4503
+        assert closed.value.rcvd.code == 4505
     check(await enter(GUEST), 401, "unauthenticated")
 
 

@@ -11,9 +11,9 @@
 /** Why a session that is open is still reported: the gateway has not answered for some seconds. */
 export const UNANSWERED = { code: "unanswered", message: "The gateway does not answer." };
 
-// Why the client tries again, where the gateway has not said it.
+// Why the client tries again, where the gateway has not said it. Unreachable: no session began on the connection.
 const LOST = { code: "", message: "The connection to the gateway was lost." };
-const UNREACHABLE = { code: "", message: "No gateway can be reached at this address." };
+const UNREACHABLE = { code: "unreachable", message: "No gateway can be reached at this address." };
 
 /** @param {ConnectionState} before The state in which the connection was lost. */
 export function outage(before) {

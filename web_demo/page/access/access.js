@@ -64,6 +64,8 @@ export function refusalOf({ code, reason }, isInvited) {
       return t(isInvited ? "access.refused" : "access.not_invited");
     case "token_revoked":
       return t("access.withdrawn");
+    case "meeting_ended":
+      return t("end.ended");
     case "token_unavailable":
       return reason;
     default:

@@ -39,7 +39,7 @@ export class EngineMonitor {
     return this.#panel.element;
   }
 
-  /** @param {{state: "good" | "busy" | "bad", words: string}} connection */
+  /** @param {{state: import("../status/status_label.js").Severity, words: string}} connection */
   set connection(connection) {
     this.#panel.connection = connection;
   }

@@ -177,7 +177,7 @@ export class EnginePanel {
     document.addEventListener("visibilitychange", () => this.#wake());
   }
 
-  /** @param {{state: "good" | "busy" | "bad", words: string}} connection */
+  /** @param {{state: import("../status/status_label.js").Severity, words: string}} connection */
   set connection({ state, words }) {
     this.#connection.dataset.state = state;
     setText(this.#connection, words);

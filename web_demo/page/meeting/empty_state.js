@@ -1,33 +1,66 @@
-// Shown instead of the transcript until something is said: what one can do here. Must not know how it is done.
+// Shown instead of the transcript until something is said: whether anybody is there, and what one can do here. Must not know how it is done.
 
 import { NameForm } from "../people/name_form.js";
-import { button, element } from "../ui/dom.js";
+import { button, element, setIfChanged } from "../ui/dom.js";
 import { t } from "../words/words.js";
 
 /** @import {GatewayClient} from "../../client/gateway_client.js" */
+
+const PRESENCE = /^(session\.started|participant\.(joined|left))$/;
 
 export class EmptyState {
   element = element("div", "empty-state");
   /** The button of the sample meeting. Whether it is shown changes with who is there. */
   play;
+  #client;
+  #isHost;
+  #speak;
+  #title = element("h2", "");
+  #text = element("p", "");
+  #isReader = false;
 
   /**
-   * @param {object} actions An action that is null is not offered.
-   * @param {() => void} actions.onPlaySample
-   * @param {(() => void) | null} actions.onInvite
-   * @param {(() => void) | null} actions.onSpeak
-   * @param {GatewayClient | null} actions.asksForName Who has not been asked for a name yet.
-   * @param {HTMLElement} actions.model Which model answers.
+   * @param {object} options An action that is null is not offered.
+   * @param {GatewayClient} options.client
+   * @param {boolean} options.isHost Whether this page has opened the meeting.
+   * @param {() => void} options.onPlaySample
+   * @param {(() => void) | null} options.onInvite
+   * @param {(() => void) | null} options.onSpeak
+   * @param {boolean} options.asksForName Whether the user has not been asked for a name yet.
+   * @param {HTMLElement} options.model Which model answers.
    */
-  constructor({ onPlaySample, onInvite, onSpeak, asksForName, model }) {
+  constructor({ client, isHost, onPlaySample, onInvite, onSpeak, asksForName, model }) {
+    this.#client = client;
+    this.#isHost = isHost;
+    this.element.dataset.testid = "empty-state";
     this.play = button("primary", t("empty.play"), "empty-play", onPlaySample);
     const others = element("div", "others");
-    const speak = onSpeak && button("secondary", t("empty.speak"), "empty-speak", onSpeak);
-    if (speak !== null) others.append(speak);
+    this.#speak = onSpeak && button("secondary", t("empty.speak"), "empty-speak", onSpeak);
+    if (this.#speak !== null) others.append(this.#speak);
     if (onInvite !== null) others.append(button("secondary", t("empty.invite"), "empty-invite", onInvite));
-    this.element.append(element("h2", "", t("empty.title")), element("p", "", t("empty.text")), this.play, others);
-    if (asksForName !== null) this.#askForName(asksForName, () => speak?.focus());
+    this.element.append(this.#title, this.#text, this.play, others);
+    if (asksForName) this.#askForName(client, () => this.#speak?.focus());
     this.element.append(model);
+    client.listen(({ type }) => PRESENCE.test(type) && this.#show());
+    this.#show();
+  }
+
+  /** Whether its user says nothing here. */
+  set isReader(/** @type {boolean} */ isReader) {
+    this.#isReader = isReader;
+    this.#show();
+  }
+
+  #show() {
+    if (this.#speak !== null) this.#speak.hidden = this.#isReader;
+    const isAlone = this.#client.started !== null && this.#client.participants.size === 0;
+    const [title, text] = this.#isHost
+      ? [t("empty.title"), t("empty.text")]
+      : isAlone
+        ? [t("empty.alone"), t(this.#speak === null ? "empty.alone_read" : "empty.alone_speak")]
+        : [t("empty.silent"), t("empty.silent_text")];
+    setIfChanged(this.#title, "textContent", title);
+    setIfChanged(this.#text, "textContent", text);
   }
 
   /**

@@ -1,8 +1,9 @@
 // The id of the meeting in the page's address, and what this tab remembers of it: the role in which it has joined, and
 // whether it has opened the meeting. Must not know the gateway.
 
-// What the gateway accepts as an id.
-const ID = /^(?=.*[A-Za-z0-9_~-])[A-Za-z0-9._~-]{1,64}$/;
+// What the gateway accepts as an id, but for its length.
+const ID = /^(?=.*[A-Za-z0-9_~-])[A-Za-z0-9._~-]+$/;
+export const ID_CHARS = 64;
 const STORAGE_KEY = "joined";
 const OPENED = "opened";
 const RECORD = "record";
@@ -17,7 +18,15 @@ export const NOT_RECORDED = { [RECORD]: "no" };
  */
 export function meetingIdIn(query) {
   const id = query.get("meeting");
-  return id !== null && ID.test(id) ? id : null;
+  return id !== null && ID.test(id) && id.length <= ID_CHARS ? id : null;
+}
+
+/**
+ * @param {URLSearchParams} query
+ * @returns {string | null} What stands in a link for the id of a meeting, and cannot be one.
+ */
+export function badMeetingIdIn(query) {
+  return meetingIdIn(query) === null ? query.get("meeting") : null;
 }
 
 /**

@@ -10,13 +10,13 @@ import { PeopleList } from "../people/people_list.js";
 import { ShareDialog } from "../people/share_dialog.js";
 import { ReadingSettings } from "../settings/reading_settings.js";
 import { Composer } from "../speaking/composer.js";
-import { showAlert, withdrawAlert } from "../status/alert.js";
+import { hideAlert, showAlert, withdrawAlert } from "../status/alert.js";
 import { ConnectionBanner } from "../status/connection_banner.js";
 import { EarlierRows } from "../transcript/earlier.js";
 import { ScreenReaderAnnouncer } from "../transcript/screen_reader_announcer.js";
 import { SpokenTranslation } from "../transcript/spoken_translation.js";
 import { Transcript } from "../transcript/transcript.js";
-import { TranscriptDownload } from "../transcript/transcript_download.js";
+import { saveShownButton, TranscriptDownload } from "../transcript/transcript_download.js";
 import { TranscriptView } from "../transcript/transcript_view.js";
 import { button, element, find } from "../ui/dom.js";
 import { loadPreference } from "../ui/preferences.js";
@@ -24,12 +24,13 @@ import { t } from "../words/words.js";
 import { DemoControls, HAS_DEMO_CONTROLS } from "./demo_controls.js";
 import { EmptyState } from "./empty_state.js";
 import { hasOpened, joinedRole, meetingIdIn, newMeetingId, recordIn, saveJoined } from "./meeting_address.js";
+import { LastScreen } from "./last_screen.js";
 import { mendStart } from "./mend_start.js";
 import { OfferedLanguages } from "./offered_languages.js";
 import { Recording } from "./recording.js";
 import { SidePanel } from "./side_panel.js";
 import { SpeakingArea } from "./speaking_area.js";
-import { leaveButton, stopOnLeave } from "./stop_on_leave.js";
+import { stopOnLeave } from "./stop_on_leave.js";
 import { keepScreenAwake } from "./wake_lock.js";
 
 /** @import {ClientEvent, StateChanged} from "../../client/events.js" */
@@ -77,7 +78,13 @@ export class MeetingPage {
   #sidePanel;
   #shareDialog;
   #recording;
+  #emptyState;
+  #download;
   #hasJoined = false;
+  #isLeaving = false;
+  /** When the session began, in ms since 1970; null before. @type {number | null} */
+  #startedMs = null;
+  #lastScreen = new LastScreen(() => this.#client.connect());
 
   #element = element("div", "meeting");
   #banner = new ConnectionBanner({
@@ -102,7 +109,6 @@ export class MeetingPage {
     this.#loadingCard = loadingCard;
     this.#invitedTo = access.meeting ?? meetingIdIn(query);
     this.#isHost = this.#invitedTo === null || hasOpened(this.#invitedTo);
-    if (query.has("meeting") && this.#invitedTo === null) showAlert(t("page.bad_id"));
     const { languages, limits, targets } = gateway;
     this.#offered = new OfferedLanguages(gateway);
     const { nameOf } = this.#offered;
@@ -151,10 +157,10 @@ export class MeetingPage {
       fragment === null ? null : new ShareDialog({ ...link, languages: offered, onProblem: showAlert, hasCaptions });
     const people = new PeopleList({ client: this.#client, nameOf, canRename: access.name === "" });
     const log = { meeting, reads: () => this.#readingSettings.value.reads, onProblem: showAlert, token: access.token };
-    const download = new TranscriptDownload({ ...log, languages: offered, nameOf });
+    this.#download = new TranscriptDownload({ ...log, languages: offered, nameOf });
     const earlier = new EarlierRows({ ...log, transcript: this.#transcript });
     this.#view.start.append(earlier.element);
-    const kept = { kept: [download.element, earlier.element], mayReadKept: access.transcript };
+    const kept = { kept: [this.#download.element, earlier.element], mayReadKept: access.transcript };
     this.#recording = new Recording({ client: this.#client, ...kept, mayStart: access.token === null });
     this.#engineMonitor = new EngineMonitor({
       streamUrl,
@@ -187,7 +193,12 @@ export class MeetingPage {
       {
         id: "people",
         name: t("tab.people"),
-        content: [people.element, leaveButton(this.#client, this.#demo), this.#recording.element, download.element],
+        content: [
+          people.element,
+          button("secondary", t("meeting.leave"), "leave", () => this.#leave()),
+          this.#recording.element,
+          this.#download.element,
+        ],
       },
       {
         id: "engine",
@@ -195,6 +206,16 @@ export class MeetingPage {
         content: [modelLine(gateway, this.#isHost && HAS_DEMO_CONTROLS), this.#engineMonitor.element],
       },
     ]);
+    const share = this.#shareDialog;
+    this.#emptyState = new EmptyState({
+      client: this.#client,
+      isHost: this.#isHost,
+      onPlaySample: () => this.#demo.sample.toggle(),
+      onInvite: share && (() => share.open()),
+      onSpeak: access.speak ? () => this.#startSpeaking() : null,
+      asksForName: this.#isHost && access.speak && !access.name,
+      model: modelLine(gateway, this.#isHost && HAS_DEMO_CONTROLS),
+    });
     this.#layOut();
     stopOnLeave(this.#client, this.#demo);
     this.#applyReading(this.#reading);
@@ -260,18 +281,11 @@ export class MeetingPage {
     const stage = element("section", "stage");
     stage.ariaLabel = t("page.meeting");
     stage.append(this.#view.element, this.#spoken.element, this.#banner.element);
-    const [share, { speak, name }] = [this.#shareDialog, this.#access];
-    const emptyState = new EmptyState({
-      onPlaySample: () => this.#demo.sample.toggle(),
-      onInvite: share && (() => share.open()),
-      onSpeak: speak ? () => this.#startSpeaking() : null,
-      asksForName: this.#isHost && speak && !name ? this.#client : null,
-      model: modelLine(this.#gateway, this.#isHost && HAS_DEMO_CONTROLS),
-    });
-    this.#demo.add(emptyState.play);
-    this.#view.empty.append(emptyState.element);
+    const share = this.#shareDialog;
+    this.#demo.add(this.#emptyState.play);
+    this.#view.empty.append(this.#emptyState.element);
     this.#element.hidden = true;
-    this.#element.append(stage, this.#speaking.element, this.#sidePanel.element);
+    this.#element.append(this.#lastScreen.element, stage, this.#speaking.element, this.#sidePanel.element);
     main.append(this.#element, this.#announcer.element);
     const options = button("quiet", t("page.options"), "options", () => this.#sidePanel.toggle());
     this.#sidePanel.setOpener(options);
@@ -331,12 +345,18 @@ export class MeetingPage {
 
   #listenOnly() {
     this.#client.speak(null);
-    this.#speaking.show(false);
+    this.#showRole(false);
+  }
+
+  /** @param {boolean} isSpeaker */
+  #showRole(isSpeaker) {
+    this.#speaking.show(isSpeaker);
+    this.#banner.isReader = this.#emptyState.isReader = !isSpeaker;
   }
 
   #startSpeaking() {
     saveJoined(this.#client.meeting, "speak");
-    this.#speaking.show(true);
+    this.#showRole(true);
     this.#client.speak(this.#composer.usual);
     this.#composer.focus();
   }
@@ -385,13 +405,62 @@ export class MeetingPage {
   #onState({ state, reason, code, field }) {
     this.#composer.enabled = state !== "closed";
     if (state === "reconnecting" || state === "loading") void this.#readinessPoller.check();
+    if (state === "closed" && (this.#isLeaving || code === "meeting_ended")) {
+      return this.#showLast(code === "meeting_ended" ? "ended" : "left");
+    }
+    if (state === "closed") this.#lastScreen.allowJoin();
     if (state === "closed" && reason && !this.#mendStart({ code, field })) {
       showAlert(refusalOf({ code, reason }, this.#access.token !== null) ?? reason, UNTIL_RECONNECTED);
     }
     if (state !== "open") return;
+    this.#startedMs ??= Date.now();
+    if (!this.#lastScreen.element.hidden) this.#goOn();
     withdrawAlert(UNTIL_RECONNECTED);
     this.#composer.limits = this.#client.limits;
     this.#saveLanguages();
+  }
+
+  // ---------------------------------------------------------------- the end
+
+  #leave() {
+    this.#isLeaving = true;
+    if (this.#client.state === "closed") return this.#showLast("left");
+    this.#demo.stopNow();
+    this.#client.close();
+  }
+
+  /** @param {"left" | "ended"} how */
+  #showLast(how) {
+    this.#isLeaving = false;
+    this.#demo.stopNow();
+    this.#spoken.stop();
+    hideAlert();
+    const { element: download } = this.#download;
+    // Tokens of a meeting that was ended open nothing any more, its transcript included.
+    const isShut = how === "ended" && this.#access.token !== null && !download.hidden;
+    const keep = isShut
+      ? saveShownButton({
+          transcript: this.#transcript,
+          reads: () => this.#reading.reads,
+          meeting: () => this.#client.meeting,
+        })
+      : download;
+    const stayedMs = this.#startedMs === null ? null : Date.now() - this.#startedMs;
+    this.#banner.over = how;
+    this.#element.classList.add("over");
+    actions.hidden = true;
+    const others = [...this.#client.participants.keys()].filter((id) => this.#demo.sample.isStranger(id));
+    this.#lastScreen.show(how, { goesOn: others.length > 0, stayedMs, keep });
+    this.#startedMs = null;
+  }
+
+  /** There is a session again. */
+  #goOn() {
+    this.#banner.over = null;
+    this.#element.classList.remove("over");
+    this.#lastScreen.element.hidden = true;
+    actions.hidden = false;
+    find("pane-people", HTMLElement).append(this.#download.element);
   }
 
   #saveLanguages() {

@@ -2,6 +2,7 @@
 // the page.
 
 import { accessWith, EVERYTHING } from "../access/access.js";
+import { badLink } from "../access/bad_link.js";
 import { InviteRefused } from "../access/invite.js";
 import { DisplaySettings } from "../settings/display_settings.js";
 import { hideAlert, showAlert } from "../status/alert.js";
@@ -10,6 +11,7 @@ import { ReadinessPoller } from "../status/readiness_poller.js";
 import { READINESS_LABELS, showStatus } from "../status/status_label.js";
 import { find } from "../ui/dom.js";
 import { languageName, t } from "../words/words.js";
+import { badMeetingIdIn, ID_CHARS } from "./meeting_address.js";
 import { MeetingPage } from "./meeting_page.js";
 import { keepOfflineShell } from "./offline_shell.js";
 
@@ -48,10 +50,28 @@ export function startMeeting({ streamUrl, query, invite }) {
     if (allowed === null) return showAlert(t("page.no_invite_answer"));
     hideAlert();
     const access = accessWith(allowed, gateway.languages);
+    const badId = badMeetingIdIn(query);
+    if (badId !== null && access.meeting === null) await explain(badId);
     page = new MeetingPage({ streamUrl, query, access, gateway, displaySettings, readiness, loadingCard });
     if (newest !== undefined) page.onReadiness(newest);
     void keepOfflineShell();
     await page.join();
+  }
+
+  /** Say what is wrong with a link; nothing is opened until its user asks for a meeting of their own. @param {string} id */
+  async function explain(id) {
+    isRefused = true;
+    loadingCard.element.hidden = true;
+    showStatus("over", t("status.not_joined"));
+    /** @type {HTMLElement | undefined} */
+    let card;
+    await new Promise((resolve) => {
+      card = badLink({ id, mostChars: ID_CHARS, onOpenOwn: () => resolve(null) });
+      find("main", HTMLElement).append(card);
+    });
+    card?.remove();
+    query.delete("meeting");
+    isRefused = false;
   }
 
   /** What one may do here; null if that is not known, or it is nothing. */

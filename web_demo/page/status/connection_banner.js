@@ -10,24 +10,35 @@ import { READINESS_LABELS, showStatus } from "./status_label.js";
 /** @typedef {import("./readiness_poller.js").Readiness} Readiness */
 /** @typedef {import("./status_label.js").Severity} Severity */
 
-/** Severity, label and sentence; the sentence is empty if people need not know. @typedef {[Severity, string, string]} Status */
+/**
+ * Severity, label and sentence, and the sentence for readers, who say nothing that is kept, where it is another one. A
+ * sentence is empty if people need not know.
+ * @typedef {[severity: Severity, label: string, sentence: string, forReaders?: string]} Status
+ */
 
 /** @type {Readonly<Record<ConnectionState, Status>>} */
 const STATUSES = {
   open: ["good", t("status.connected"), ""],
   connecting: ["busy", t("status.connecting"), ""],
-  loading: ["busy", t("status.loading"), t("status.loading.long")],
-  reconnecting: ["busy", t("status.reconnecting"), t("status.reconnecting.long")],
+  loading: ["busy", t("status.loading"), t("status.loading.long"), t("status.loading.read")],
+  reconnecting: ["busy", t("status.reconnecting"), t("status.reconnecting.long"), t("status.reconnecting.read")],
   closed: ["bad", t("status.closed"), t("status.closed.long")],
 };
 /** @type {Status} */
 const NOT_JOINED = ["busy", t("status.not_joined"), ""];
 /** @type {Status} */
-const OFFLINE = ["bad", t("status.offline"), t("status.offline.long")];
+const OFFLINE = ["bad", t("status.offline"), t("status.offline.long"), t("status.offline.read")];
 /** @type {Status} */
-const UNANSWERED = ["bad", t("status.no_answer"), t("status.no_answer.long")];
+const UNANSWERED = ["bad", t("status.no_answer"), t("status.no_answer.long"), t("status.no_answer.read")];
 /** @type {Status} */
 const RESTARTING = ["busy", t("status.restarting"), t("status.restarting.long")];
+/** @type {Status} */
+const BLOCKED = ["bad", t("status.blocked"), t("status.blocked.long")];
+/** How the meeting ended for this page. @type {Readonly<Record<"left" | "ended", Status>>} */
+const OVER = { left: ["over", t("status.left"), ""], ended: ["over", t("status.ended"), ""] };
+// So many attempts to connect fail, each of them while the gateway answers otherwise, before something on the way is
+// blamed: a gateway may have come back after the first one.
+const BLOCKED_ATTEMPTS = 2;
 // Events of the client itself, which say nothing of the gateway.
 const OWN_EVENTS = /^(state|utterance\.(queued|refused))$/;
 
@@ -44,6 +55,13 @@ export class ConnectionBanner {
   #isUnanswered = false;
   #isRestarting = false;
   #isOffline = false;
+  #isReader = false;
+  /** @type {keyof typeof OVER | null} */
+  #over = null;
+  /** Attempts to connect that failed, after each of which the gateway has answered about its readiness. */
+  #blockedAttempts = 0;
+  /** Whether an attempt has failed since the gateway was asked about its readiness. */
+  #hasFailed = false;
 
   /**
    * @param {object} options
@@ -61,12 +79,27 @@ export class ConnectionBanner {
   /** @param {Readiness} readiness */
   set readiness(readiness) {
     this.#readiness = readiness;
+    if (readiness.status === "unreachable") this.#blockedAttempts = 0;
+    else if (this.#hasFailed) this.#blockedAttempts += 1;
+    this.#hasFailed = false;
     this.#show();
   }
 
   /** Whether the browser says that the device is offline. It does not hold for a gateway that still answers. */
   set isOffline(/** @type {boolean} */ isOffline) {
     this.#isOffline = isOffline;
+    this.#show();
+  }
+
+  /** Whether its user says nothing here. */
+  set isReader(/** @type {boolean} */ isReader) {
+    this.#isReader = isReader;
+    this.#show();
+  }
+
+  /** How the meeting ended for this page; null as long as it goes on. Holds while there is no session. */
+  set over(/** @type {keyof typeof OVER | null} */ over) {
+    this.#over = over;
     this.#show();
   }
 
@@ -81,6 +114,8 @@ export class ConnectionBanner {
       if (state === "closed" || (state === "open" && this.#connection !== "open")) this.#isRestarting = false;
       this.#connection = state;
       this.#hadSession = state === "open" || (this.#hadSession && state !== "closed");
+      this.#hasFailed = state === "reconnecting" && code === "unreachable";
+      if (state === "open" || state === "loading" || state === "closed") this.#blockedAttempts = 0;
       this.#isUnanswered = state === "open" && code === "unanswered";
     }
     if (isNews) this.#show();
@@ -90,7 +125,7 @@ export class ConnectionBanner {
   get #status() {
     const { status, reason } = this.#readiness;
     if (this.#connection === null) return NOT_JOINED;
-    if (this.#connection === "closed") return STATUSES.closed;
+    if (this.#connection === "closed") return this.#over === null ? STATUSES.closed : OVER[this.#over];
     if (this.#isOffline) return OFFLINE;
     if (this.#isRestarting) return RESTARTING;
     if (status === "failed" || status === "draining") {
@@ -98,13 +133,15 @@ export class ConnectionBanner {
       return [severity, label, reason || label];
     }
     if (this.#isUnanswered) return UNANSWERED;
+    if (this.#blockedAttempts >= BLOCKED_ATTEMPTS) return BLOCKED;
     // To people each attempt is a part of the same wait.
     if (this.#connection === "connecting" && this.#hadSession) return STATUSES.reconnecting;
     return STATUSES[this.#connection];
   }
 
   #show() {
-    const [severity, label, sentence] = this.#status;
+    const [severity, label, forSpeakers, forReaders = forSpeakers] = this.#status;
+    const sentence = this.#isReader ? forReaders : forSpeakers;
     showStatus(severity, label);
     this.element.hidden = sentence === "";
     this.element.dataset.state = severity;

@@ -4,7 +4,7 @@ import { find } from "../ui/dom.js";
 import { t } from "../words/words.js";
 
 /** @typedef {import("./readiness_poller.js").Readiness} Readiness */
-/** @typedef {"good" | "busy" | "bad"} Severity */
+/** `over`: nothing is live, and nothing is wrong. @typedef {"good" | "busy" | "bad" | "over"} Severity */
 
 const label = find("status", HTMLParagraphElement);
 label.textContent = t("status.connecting");

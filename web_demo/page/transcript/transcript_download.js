@@ -2,9 +2,12 @@
 
 import { button, element } from "../ui/dom.js";
 import { dropdown, labelled, setOptions } from "../ui/form_controls.js";
-import { t } from "../words/words.js";
+import { pageLanguage, t } from "../words/words.js";
+import { speakerName } from "./entry.js";
 
 /** @typedef {import("../ui/languages.js").Language} Language */
+/** @typedef {import("./entry.js").Entry} Entry */
+/** @typedef {import("./transcript.js").Transcript} Transcript */
 
 const FORMATS = /** @type {const} */ ([
   ["txt", t("download.txt")],
@@ -88,6 +91,34 @@ export class TranscriptDownload {
       this.#isBusy = false;
     }
   }
+}
+
+/**
+ * A button that saves what the page has shown, where the gateway gives out nothing more.
+ * @param {object} options
+ * @param {Transcript} options.transcript
+ * @param {() => readonly string[]} options.reads
+ * @param {() => string} options.meeting Its id.
+ */
+export function saveShownButton({ transcript, reads, meeting }) {
+  const panel = element("div", "panel");
+  const saveShown = () => {
+    const texts = [...transcript.entries.values()].map((entry) => shownText(entry, reads()));
+    save(new Blob([texts.filter((text) => text !== "").join("\n\n")], { type: "text/plain" }), `${meeting()}.txt`);
+  };
+  panel.append(element("p", "hint", t("end.save_hint")), button("secondary", t("end.save"), "save-shown", saveShown));
+  return panel;
+}
+
+/**
+ * @param {Entry} entry
+ * @param {readonly string[]} reads
+ */
+function shownText(entry, reads) {
+  const time = entry.at?.toLocaleTimeString(pageLanguage()) ?? "";
+  const lines = [entry.text, ...reads.map((lang) => (lang === entry.lang ? "" : (entry.cells.get(lang)?.text ?? "")))];
+  const said = lines.filter((line) => line !== "");
+  return said.length === 0 ? "" : [`${time} ${speakerName(entry)}`.trim(), ...said].join("\n");
 }
 
 /** @param {Response} response */

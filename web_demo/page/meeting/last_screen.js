@@ -1,0 +1,67 @@
+// Shown once the meeting is over, or was left: how long one was there, what there is to keep, and the way back. Must not know
+// the connection.
+
+import { button, element } from "../ui/dom.js";
+import { pageLanguage, t } from "../words/words.js";
+
+const MINUTE_S = 60;
+const HOUR_MIN = 60;
+
+export class LastScreen {
+  element = element("section", "card last-screen");
+  #title = element("h2", "");
+  #what = element("p", "");
+  #stayed = element("p", "hint");
+  #keep = element("div", "last-keep");
+  #join;
+
+  /** @param {() => void} onJoin */
+  constructor(onJoin) {
+    this.element.dataset.testid = "last-screen";
+    this.element.hidden = true;
+    this.#title.tabIndex = -1; // it gets the focus, as what had it is gone
+    this.#join = button("primary", t("end.join"), "join-again", () => {
+      this.#join.disabled = true;
+      onJoin();
+    });
+    this.element.append(this.#title, this.#what, this.#stayed, this.#join, this.#keep);
+  }
+
+  /**
+   * @param {"left" | "ended"} how
+   * @param {object} more
+   * @param {boolean} more.goesOn Whether others are still in the meeting.
+   * @param {number | null} more.stayedMs Null if there was no session.
+   * @param {HTMLElement} more.keep What there is to keep.
+   */
+  show(how, { goesOn, stayedMs, keep }) {
+    const now = new Date().toLocaleTimeString(pageLanguage(), { hour: "numeric", minute: "2-digit" });
+    this.#title.textContent = t(how === "left" ? "end.left" : "end.ended");
+    this.#what.textContent = how === "ended" ? t("end.ended_at", { time: now }) : goesOn ? t("end.goes_on") : "";
+    this.#stayed.textContent = stayedMs === null ? "" : t("end.stayed", { time: duration(stayedMs) });
+    this.#keep.replaceChildren(keep);
+    this.element.hidden = false;
+    this.allowJoin();
+    this.#title.focus();
+  }
+
+  /** It can be tried again. */
+  allowJoin() {
+    this.#join.disabled = false;
+  }
+}
+
+/** Such as "1 hour, 5 minutes" in the page's language. @param {number} ms */
+function duration(ms) {
+  const seconds = Math.round(ms / 1_000);
+  const minutes = Math.round(seconds / MINUTE_S);
+  if (minutes === 0) return amount(Math.max(1, seconds), "second");
+  const hours = Math.floor(minutes / HOUR_MIN);
+  const parts = [hours > 0 && amount(hours, "hour"), minutes % HOUR_MIN > 0 && amount(minutes % HOUR_MIN, "minute")];
+  return new Intl.ListFormat(pageLanguage(), { type: "unit" }).format(parts.filter((part) => part !== false));
+}
+
+/** @param {number} value @param {"hour" | "minute" | "second"} unit */
+function amount(value, unit) {
+  return new Intl.NumberFormat(pageLanguage(), { style: "unit", unit, unitDisplay: "long" }).format(value);
+}
