@@ -37,6 +37,7 @@ class Payer(NamedTuple):
     account: str
     # The meeting's key.
     meeting: str
+    # Who causes it.
     participant: str = ""
 
 
