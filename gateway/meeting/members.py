@@ -161,8 +161,9 @@ class Presence:
 
     def __init__(self, members: Members) -> None:
         self._members = members
+        # Participant → how they are present now, in the order in which they came.
         self._present: dict[str, Present] = {}
-        # Participant → how the others see them, in the order in which they came.
+        # Participant → how the others see them.
         self._told: dict[str, Present] = {}
 
     def put(self, participant: str, present: Present | None) -> bool:

@@ -8,7 +8,7 @@ Knows: the live channel, which gateways are there. Must not know: how translatio
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Hashable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +21,7 @@ from gateway.domain.log import Utterance, UtteranceKey
 from gateway.domain.ports import LiveChannel
 from gateway.meeting.history import History
 from gateway.meeting.live_view import HERE, LiveTranslation, LiveView
+from gateway.meeting.turns import Key
 
 # How often a gateway says that it is there, and after which silence it is taken to be gone.
 _PRESENT_S = 3.0
@@ -33,6 +34,8 @@ _DOUBT_S = 5.0
 _MOST_EARLY = 200
 # Captions of one participant, as at the gateway where they speak; more are of utterances whose end was missed.
 _MOST_CAPTIONS = 3
+# Withdrawals of one participant that wait: as many as there are utterances of theirs on the screens.
+_MOST_WITHDRAWN = 23
 
 
 @dataclass(eq=False)
@@ -55,10 +58,10 @@ class Here(Protocol):
     def cancel(self, key: UtteranceKey) -> None:
         """Stop the translations that are made here of an utterance."""
 
-    def take_turn(self, participant: str, key: Hashable, job: Callable[[], None]) -> None:
+    def take_turn(self, participant: str, key: Key, job: Callable[[], None], *, most: int) -> object:
         """Tell all members of something, at once or when it is the meeting's turn; see `Turns.do`."""
 
-    def lose_turn(self, participant: str, key: Hashable) -> bool:
+    def lose_turn(self, participant: str, key: Key) -> bool:
         """Do not do what waits under this key."""
 
 
@@ -193,6 +196,13 @@ class OtherGateways:
 
     # ------------------------------------------------------------ what happens elsewhere
 
+    def said(self, key: UtteranceKey) -> None:
+        """The log has a final, which readers get now: what waits of it comes before that, or never."""
+        if (here := self._here) is not None:
+            self._drop_revised(here, key)
+            if here.lose_turn(key[0], ("given up", key[1])):
+                self._view.withdraw(key)
+
     def delivered(self) -> None:
         """The log has delivered something more."""
         if self._early and self._here is not None:
@@ -223,29 +233,36 @@ class OtherGateways:
                 gateway.languages, gateway.live_languages = frozenset(languages), frozenset(live)
             case Ended(participant=participant, utterance=utterance_id, for_good=True):
                 # The session may have moved here meanwhile, and what is said goes on.
+                here.lose_turn(participant, ("revised", (utterance_id, origin)))
                 self._view.text.end_partial((participant, utterance_id), origin)
             case Ended(participant=participant, utterance=utterance_id):
-                here.lose_turn(participant, ("revised", utterance_id))
+                self._drop_revised(here, (participant, utterance_id))
                 self._view.text.end_caption((participant, utterance_id))
             case Unwanted(participant=participant, utterance=utterance_id):
                 here.cancel((participant, utterance_id))
             case Revised(utterance=utterance):
                 self._doubtful.pop(utterance.key, None)
                 speaker = utterance.participant
-                here.take_turn(speaker, ("revised", utterance.id), partial(self._revise, origin, utterance))
+                key, revise = ("revised", (utterance.id, origin)), partial(self._revise, origin, utterance)
+                here.take_turn(speaker, key, revise, most=_MOST_CAPTIONS)
             case Partial():
                 self._show_partial(origin, event)
             case GrowingFinal():
                 self._grow(here, origin, event)
             case Withdrawn(participant=participant, utterance=utterance_id):
-                here.lose_turn(participant, ("revised", utterance_id))
+                self._drop_revised(here, (participant, utterance_id))
                 withdraw = partial(self._withdraw, (participant, utterance_id))
-                here.take_turn(participant, ("withdrawn", utterance_id), withdraw)
+                here.take_turn(participant, ("given up", utterance_id), withdraw, most=_MOST_WITHDRAWN)
+
+    def _drop_revised(self, here: Here, key: UtteranceKey) -> None:
+        """Revisions that wait are not shown."""
+        for origin in self._gateways:
+            here.lose_turn(key[0], ("revised", (key[1], origin)))
 
     def _revise(self, origin: str, utterance: Utterance) -> None:
         shown = self._view.text.caption_of(utterance.key)
         is_newer = shown is None or utterance.rev >= shown.utterance.rev
-        if is_newer and self._history.get(utterance.key) is None:
+        if origin in self._gateways and is_newer and self._history.get(utterance.key) is None:
             self._view.show_caption(utterance, origin)
             self._keep_few_captions(utterance.participant)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 
@@ -29,7 +29,7 @@ from gateway.meeting.live_view import LiveText, LiveTranslation, LiveView
 from gateway.meeting.members import Member, Members, Presence
 from gateway.meeting.other_gateways import OtherGateways
 from gateway.meeting.outbox import Payload
-from gateway.meeting.turns import FRAME_S, Payer, Turns
+from gateway.meeting.turns import CHAR_S, FRAME_S, Job, Key, Payer, Turns
 from gateway.protocol.from_domain import publication_message
 from gateway.tracing import utterances
 
@@ -259,22 +259,27 @@ class Room:
 
     # ------------------------------------------------------------ what it costs
 
-    def payer(self, participant: str) -> Payer:
+    def _payer(self, participant: str) -> Payer:
         """For whom something is done that a participant has caused."""
-        return Payer(self.account_of(participant), self.id)
+        return Payer(self.account_of(participant), self.id, participant)
 
-    def take_turn(self, participant: str, key: Hashable, job: Callable[[], None]) -> None:
-        """Tell all members of something, at once or when it is the meeting's turn; see `Turns.do`."""
-        self.turns.do(self.payer(participant), FRAME_S * len(self.members), (participant, key), job)
+    def take_turn(
+        self, participant: str, key: Key, job: Job, *, chars: int = 0, most: int = 1
+    ) -> asyncio.Task[None] | None:
+        """Tell all members of something, at once or when it is the meeting's turn; see `Turns.do`.
+
+        chars: how many are compared with what was shown before.
+        """
+        cost_s = FRAME_S * len(self.members) + CHAR_S * chars
+        return self.turns.do(self._payer(participant), cost_s, key, job, most)
+
+    def lose_turn(self, participant: str, key: Key) -> bool:
+        """Do not do what waits under this key. Returns whether something did."""
+        return self.turns.take_back(self.id, participant, key)
 
     def _put_present(self, participant: str, present: Present | None) -> None:
         if self.presence.put(participant, present):
-            tell = partial(self.presence.tell, participant)
-            self.take_turn(participant, ("present", participant), tell)
-
-    def lose_turn(self, participant: str, key: Hashable) -> bool:
-        """Do not do what waits under this key. Returns whether something did."""
-        return self.turns.take_back(self.payer(participant), (participant, key))
+            self.take_turn(participant, ("present", ""), partial(self.presence.tell, participant))
 
     # ------------------------------------------------------------ what was said
 
@@ -366,6 +371,7 @@ class Room:
         event = publication.event
         if isinstance(event, Said):
             participant = event.utterance.participant
+            self.other_gateways.said(event.utterance.key)
             self.live.accepted(event.utterance, publication.offset, event.languages)
             readers = self.members.hearers(event.utterance)
         else:
@@ -373,7 +379,7 @@ class Room:
             self.live.end_final_elsewhere((participant, event.utterance), event.lang)
             readers = self.members.readers(event.lang)
         # It does not wait; what is not final waits for it.
-        self.turns.charge(self.payer(participant), FRAME_S * len(readers))
+        self.turns.charge(self._payer(participant), FRAME_S * len(readers))
         for reader in readers:
             if reader.feed is not None:
                 reader.feed.publish(publication, payload)

@@ -37,6 +37,8 @@ class Payer(NamedTuple):
     account: str
     # The meeting's key.
     meeting: str
+    # Who causes it.
+    participant: str = ""
 
 
 class Debts:
@@ -68,8 +70,8 @@ class Debts:
         return max(0.0, owed_s - (now_s - at_s) * self._rate)
 
 
-class Line:
-    """Takes turns: next is who was served least since it waits (start-time fair queueing)."""
+class FairOrder:
+    """The order of turns: next is who was served least since it waits (start-time fair queueing)."""
 
     def __init__(self) -> None:
         # Party → seconds it was served, counted from where those were who waited when it came.
@@ -90,7 +92,8 @@ class Line:
         return party
 
     def charge(self, party: str, cost_s: float) -> None:
-        self._served_s[party] += cost_s
+        if party in self._served_s:  # otherwise all were forgotten since
+            self._served_s[party] += cost_s
 
     def sweep(self, waiting: Collection[str]) -> None:
         """Forget those who wait for nothing and would begin where all others are."""
@@ -99,47 +102,65 @@ class Line:
             del self._served_s[party]
 
 
+# What is done: its kind, and of what.
+Key = tuple[str, Hashable]
 # Returns what it began and has not ended; None: it is done.
-_Job = Callable[[], asyncio.Task[None] | None]
+Job = Callable[[], asyncio.Task[None] | None]
 
 
 class Waiting:
-    """What waits: for each payer and key the newest, at the place of the one before."""
+    """What waits: for each meeting, participant and key the newest. Participants of a meeting take turns.
+
+    Who pays for what waits of a participant pays for what joins it, whatever its account is by then.
+    """
 
     def __init__(self) -> None:
-        self._jobs: dict[str, dict[str, dict[Hashable, _Job]]] = {}
-        self._accounts = Line()
-        self._meetings: dict[str, Line] = {}
+        # Account → meeting → participant.
+        self._jobs: dict[str, dict[str, dict[str, dict[Key, Job]]]] = {}
+        # (meeting, participant) → account.
+        self._paying: dict[tuple[str, str], str] = {}
+        self._accounts = FairOrder()
+        self._meetings: dict[str, FairOrder] = {}
 
     def __bool__(self) -> bool:
         return bool(self._jobs)
 
     def has(self, payer: Payer) -> bool:
-        return payer.meeting in self._jobs.get(payer.account, {})
+        """Whether something of the account in the meeting waits, or of the participant."""
+        return payer[1:] in self._paying or payer.meeting in self._jobs.get(payer.account, {})
 
-    def put(self, payer: Payer, key: Hashable, job: _Job) -> None:
-        account, meeting = payer
+    def put(self, payer: Payer, key: Key, job: Job, most: int) -> None:
+        """most: how many of this kind may wait for the participant; beyond it, the oldest goes."""
+        meeting, participant = payer[1:]
+        account = self._paying.setdefault((meeting, participant), payer.account)
         if account not in self._jobs:
             self._accounts.enter(account)
         meetings = self._jobs.setdefault(account, {})
         if meeting not in meetings:
-            self._meetings.setdefault(account, Line()).enter(meeting)
-        meetings.setdefault(meeting, {})[key] = job
+            self._meetings.setdefault(account, FairOrder()).enter(meeting)
+        jobs = meetings.setdefault(meeting, {}).setdefault(participant, {})
+        jobs[key] = job
+        same = [each for each in jobs if each[0] == key[0]]
+        if len(same) > most:
+            del jobs[same[0]]
 
-    def take_back(self, payer: Payer, key: Hashable) -> _Job | None:
-        """What waits under this key; None: nothing does."""
-        if (jobs := self._jobs.get(payer.account, {}).get(payer.meeting)) is None:
-            return None
-        job = jobs.pop(key, None)
+    def take_back(self, meeting: str, participant: str, key: Key) -> bool:
+        """Whether something waited under this key."""
+        if (account := self._paying.get((meeting, participant))) is None:
+            return False
+        jobs = self._jobs[account][meeting][participant]
+        waited = jobs.pop(key, None) is not None
         if not jobs:
-            self._drop(payer)
-        return job
+            self._drop(Payer(account, meeting, participant))
+        return waited
 
-    def next(self) -> tuple[Payer, _Job]:
+    def next(self) -> tuple[Payer, Job]:
         """Whose turn it is, and what is done then; only while something waits. To be charged afterwards."""
         account = self._accounts.next(self._jobs)
-        payer = Payer(account, self._meetings[account].next(self._jobs[account]))
-        jobs = self._jobs[account][payer.meeting]
+        meeting = self._meetings[account].next(self._jobs[account])
+        participants = self._jobs[account][meeting]
+        payer = Payer(account, meeting, next(iter(participants)))
+        participants[payer.participant] = jobs = participants.pop(payer.participant)
         job = jobs.pop(next(iter(jobs)))
         if not jobs:
             self._drop(payer)
@@ -147,19 +168,23 @@ class Waiting:
 
     def charge(self, payer: Payer, cost_s: float) -> None:
         self._accounts.charge(payer.account, cost_s)
-        self._meetings[payer.account].charge(payer.meeting, cost_s)
+        self._meetings.get(payer.account, FairOrder()).charge(payer.meeting, cost_s)
 
     def sweep(self) -> None:
         self._accounts.sweep(self._jobs)
-        for account, line in list(self._meetings.items()):
-            line.sweep(self._jobs.get(account, {}))
-            if not line:
-                del self._meetings[account]
+        for account, order in self._meetings.items():
+            order.sweep(self._jobs[account])
 
     def _drop(self, payer: Payer) -> None:
-        del self._jobs[payer.account][payer.meeting]
-        if not self._jobs[payer.account]:
-            del self._jobs[payer.account]
+        """Nothing of a participant waits any more. Where nothing waits at all, the order begins again."""
+        account, meeting, participant = payer
+        del self._paying[meeting, participant], self._jobs[account][meeting][participant]
+        if not self._jobs[account][meeting]:
+            del self._jobs[account][meeting]
+        if not self._jobs[account]:
+            del self._jobs[account], self._meetings[account]
+        if not self._jobs:
+            self._accounts = FairOrder()
 
 
 class Turns:
@@ -172,16 +197,24 @@ class Turns:
         self._waiting = Waiting()
         self._next: asyncio.Handle | None = None
 
-    def admit(self, payer: Payer, cost_s: float) -> bool:
-        """Whether something is done at once, and nothing of the payer's waits. It is charged in any case."""
+    def do(self, payer: Payer, cost_s: float, key: Key, job: Job, most: int = 1) -> asyncio.Task[None] | None:
+        """At once if nothing of the payer's waits, or in its turn instead of what waits under the same key.
+
+        most: as in `Waiting.put`. Returns what was begun at once and has not ended.
+        """
         now_s = self._clock()
-        admitted = (
+        at_once = (
             not self._waiting.has(payer)
             and self._of_meetings.may_go_on(payer.meeting, now_s)
             and self._of_accounts.may_go_on(payer.account, now_s)
         )
         self.charge(payer, cost_s)
-        return admitted
+        if at_once:
+            return job()
+        self._waiting.put(payer, key, job, most)
+        if self._next is None:
+            self._next = asyncio.get_running_loop().call_soon(self._go_on)
+        return None
 
     def charge(self, payer: Payer, cost_s: float) -> None:
         """Something was done in any case."""
@@ -189,22 +222,9 @@ class Turns:
         self._of_meetings.charge(payer.meeting, cost_s, now_s)
         self._of_accounts.charge(payer.account, cost_s, now_s)
 
-    def wait(self, payer: Payer, key: Hashable, job: _Job) -> None:
-        """Do something in its turn, instead of what waits under the same key."""
-        self._waiting.put(payer, key, job)
-        if self._next is None:
-            self._next = asyncio.get_running_loop().call_soon(self._go_on)
-
-    def do(self, payer: Payer, cost_s: float, key: Hashable, job: _Job) -> None:
-        """At once or in its turn."""
-        if self.admit(payer, cost_s):
-            job()
-        else:
-            self.wait(payer, key, job)
-
-    def take_back(self, payer: Payer, key: Hashable) -> bool:
+    def take_back(self, meeting: str, participant: str, key: Key) -> bool:
         """Do not do what waits under this key. Returns whether something did."""
-        return self._waiting.take_back(payer, key) is not None
+        return self._waiting.take_back(meeting, participant, key)
 
     def sweep(self) -> None:
         """Forget who costs nothing; to be called every second."""

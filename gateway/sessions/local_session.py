@@ -20,10 +20,24 @@ from gateway.meeting.feed import Feed
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
-from gateway.sessions.machine import Accept, Close, Effect, SessionState
+from gateway.sessions.machine import Accept, Close, Effect, SessionState, Show
+from gateway.translation.partials import MOST_OPEN
 
 # Closes a connection after what is in its outbox, with the reason.
 Finish = Callable[[CloseCode, GatewayError | None], None]
+
+
+@dataclass(eq=False)
+class Late:
+    """An utterance whose newest revision waits for its turn, or for the end of what is being settled."""
+
+    # None: an earlier one is being settled.
+    show: Show | None = None
+    # Nothing of it was shown yet.
+    unseen: bool = False
+    settling: bool = False
+    # Its final was refused for the moment: see `Withdraw`.
+    wait_s: float = 0.0
 
 
 @dataclass(eq=False, kw_only=True)
@@ -50,8 +64,8 @@ class LocalSession:
     restored_s: float | None = None
     # Whether its client was told that this is soon.
     warned: bool = False
-    # Utterances of which nothing was shown yet: their first revision waits for its turn.
-    unseen: set[str] = field(default_factory=set)
+    # By utterance, the least recently revised first; few, see `put_late`.
+    late: dict[str, Late] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.key = key_of(self.secret)
@@ -85,6 +99,17 @@ class LocalSession:
         self.disconnect()
         # It holds this session, and would keep the meeting's texts until the next pass of the garbage collector.
         self.member.on_finished = None
+
+    def put_late(self, show: Show) -> str | None:
+        """A revision waits. Returns the utterance that has no room, and does not wait any more; None: all have."""
+        id = show.utterance.id
+        late = self.late[id] = self.late.pop(id) if id in self.late else Late()
+        late.show, late.unseen, late.wait_s = show, late.unseen or show.first, 0.0
+        if len(self.late) <= MOST_OPEN:
+            return None
+        given_up = next(id for id, each in self.late.items() if not each.settling)
+        del self.late[given_up]
+        return given_up
 
     def refused(self, accept: Accept, *, in_part: bool) -> list[Effect]:
         """A final of this session was not accepted, or only some of its segments. Returns what is left to do."""

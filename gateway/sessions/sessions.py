@@ -32,7 +32,6 @@ from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting import traces
 from gateway.meeting.outbox import Outbox, Payload
 from gateway.meeting.room import Rooms
-from gateway.meeting.turns import CHAR_S, FRAME_S
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage, UtteranceCancelled
 from gateway.sessions.entrance import Client, Entrance, Entry, JoinLimits
@@ -41,6 +40,7 @@ from gateway.sessions.local_session import Finish, LocalSession, restored
 from gateway.sessions.local_sessions import LocalSessions
 from gateway.sessions.machine import Accept, Effect, Join, SessionState, Show, Update, Withdraw
 from gateway.translation.finals import Finals
+from gateway.translation.partials import MOST_OPEN, MOST_SHOWN
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.speech import Speech
 
@@ -80,8 +80,6 @@ class Sessions:
         self._log = log
         self._session_store = session_store
         self.rooms = rooms
-        # Utterances that are being settled in their turn → the newest revision that came meanwhile.
-        self._settling: dict[tuple[LocalSession, str], Show | None] = {}
         # What this gateway has taken over and not begun.
         self._taken: list[Unfinished] = []
         self.local = LocalSessions(session_store, self.lifetimes, finals, speech, self._tasks, self._clock)
@@ -208,50 +206,58 @@ class Sessions:
 
         Where the meeting costs much, the newest is heard when it is the meeting's turn, and others never.
         """
-        room, utterance = session.room, show.utterance
-        payer = room.payer(utterance.participant)
-        cost_s = FRAME_S * len(room.members) + CHAR_S * len(utterance.text)
-        if (session, utterance.id) in self._settling and not show.last:
-            self._settling[session, utterance.id] = show
-        elif room.turns.admit(payer, cost_s) or show.last:
-            if self._speech.hear(room, utterance):
-                await asyncio.shield(self._tasks.create_task(self._settle(session, utterance)))
+        if show.last:
+            begins = self._speech.hear(session.room, show.utterance)
+            begun = self._tasks.create_task(self._settle(session, show.utterance)) if begins else None
         else:
-            if show.first:
-                session.unseen.add(utterance.id)
-            self._wait(session, show)
+            if (given_up := session.put_late(show)) is not None:
+                session.room.lose_turn(session.member.participant, ("heard", given_up))
+            late = session.late.get(show.utterance.id)
+            begun = self._take_turn(session, show) if late is not None and not late.settling else None
+        if begun is not None:
+            await asyncio.shield(begun)
 
-    def _wait(self, session: LocalSession, show: Show) -> None:
-        utterance = show.utterance
-        payer = session.room.payer(utterance.participant)
-        key = utterance.participant, ("heard", utterance.id)
-        session.room.turns.wait(payer, key, partial(self._hear_in_turn, session, show))
+    def _take_turn(self, session: LocalSession, show: Show) -> asyncio.Task[None] | None:
+        said, hear = show.utterance, partial(self._hear_in_turn, session, show.utterance)
+        key, chars = ("heard", said.id), len(said.text)
+        return session.room.take_turn(said.participant, key, hear, chars=chars, most=MOST_OPEN)
 
-    def _hear_in_turn(self, session: LocalSession, show: Show) -> asyncio.Task[None] | None:
-        utterance = show.utterance
-        session.unseen.discard(utterance.id)
+    def _hear_in_turn(self, session: LocalSession, utterance: Utterance) -> asyncio.Task[None] | None:
+        late = session.late[utterance.id]
+        late.show, late.unseen = None, False
         is_here = self.local.get(session.key) is session and session.connected
-        if not is_here or not self._speech.hear(session.room, utterance):
-            return None
-        self._settling[session, utterance.id] = None
-        return self._tasks.create_task(self._settle_in_turn(session, utterance))
+        late.settling = is_here and self._speech.hear(session.room, utterance)
+        if late.settling:
+            return self._tasks.create_task(self._settle_in_turn(session, utterance))
+        self._heard(session, utterance.id)
+        return None
 
     async def _settle_in_turn(self, session: LocalSession, utterance: Utterance) -> None:
         try:
             await self._settle(session, utterance)
         finally:
-            newer = self._settling.pop((session, utterance.id))
-        if newer is not None:
-            self._wait(session, newer)
+            self._heard(session, utterance.id)
+
+    def _heard(self, session: LocalSession, utterance_id: str) -> None:
+        """A revision was heard. Do what came meanwhile."""
+        late = session.late[utterance_id]
+        late.settling = False
+        if late.show is not None:
+            self._take_turn(session, late.show)
+            return
+        del session.late[utterance_id]
+        if late.wait_s:
+            self._speech.withdraw(session.room, (session.member.participant, utterance_id), late.wait_s)
 
     def _unheard(self, session: LocalSession, utterance_id: str) -> bool:
         """Nothing that waits of an utterance is heard any more. Returns whether nothing of it was shown."""
-        participant = session.member.participant
-        session.room.lose_turn(participant, ("heard", utterance_id))
-        if (session, utterance_id) in self._settling:
-            self._settling[session, utterance_id] = None
-        unseen = utterance_id in session.unseen
-        session.unseen.discard(utterance_id)
+        if (late := session.late.get(utterance_id)) is None:
+            return False
+        unseen = late.unseen
+        late.show, late.unseen, late.wait_s = None, False, 0.0
+        if not late.settling:
+            session.room.lose_turn(session.member.participant, ("heard", utterance_id))
+            del session.late[utterance_id]
         return unseen
 
     async def _settle(self, session: LocalSession, utterance: Utterance) -> None:
@@ -275,13 +281,15 @@ class Sessions:
     def withdraw(self, session: LocalSession, utterance_id: str, wait_s: float = 0.0) -> None:
         """A session gives up an utterance that is being said. wait_s: as in `Withdraw`."""
         room, key = session.room, (session.member.participant, utterance_id)
-        if self._unheard(session, utterance_id):
-            if session.member.feed is not None:
-                session.member.feed.tell(Payload(UtteranceCancelled(*key)))
+        if wait_s and (late := session.late.get(utterance_id)) is not None:
+            late.wait_s = wait_s  # from when it was shown
         elif wait_s:
             self._speech.withdraw(room, key, wait_s)
-        else:
-            room.take_turn(key[0], ("withdrawn", utterance_id), partial(self._speech.withdraw, room, key))
+        elif not self._unheard(session, utterance_id):
+            withdraw = partial(self._speech.withdraw, room, key)
+            room.take_turn(key[0], ("withdrawn", utterance_id), withdraw, most=MOST_SHOWN)
+        elif session.member.feed is not None:
+            session.member.feed.tell(Payload(UtteranceCancelled(*key)))
 
     def cancel(self, session: LocalSession, utterance_id: str) -> None:
         """A session wants no translation of an accepted utterance any more."""

@@ -118,11 +118,12 @@ _counter = cache(metrics.PARTIALS.labels)
 
 # Open utterances of one participant: a recogniser has one, rarely two. One more closes the one that was revised
 # least recently, which may have been forgotten by its client.
-_MOST_OPEN = 3
+MOST_OPEN = 3
 
 # Closed utterances of one participant that are remembered. One that was opened again would be shown from its
 # beginning to readers who have a part of it.
 _MOST_CLOSED = 20
+MOST_SHOWN = MOST_OPEN + _MOST_CLOSED
 
 # Estimated bytes of an open utterance and of each of its translations, besides their characters.
 _UTTERANCE_BYTES = 1_024
@@ -313,7 +314,7 @@ class Partials:
         spoken.captioned = True
         utterances.move_to_end(utterance.id)
         captioned = [(name, other) for name, other in utterances.items() if other.captioned]
-        if len(captioned) > _MOST_OPEN:
+        if len(captioned) > MOST_OPEN:
             name, oldest = captioned[0]
             self._close(room, (utterance.participant, name), oldest)
         return spoken

@@ -86,7 +86,8 @@ class Speech:
             spoken.text.revise(utterance.text)
             try:
                 for _ in range(_AT_ONCE):
-                    if (segment := spoken.text.ready(utterance.lang)) is None:
+                    segment = spoken.text.ready(utterance.lang)
+                    if segment is None or self._find(room, utterance.key) is not spoken:
                         break
                     self._check_in_flight(room, utterance)
                     await self._accept(room, spoken, utterance, segment, fence, continues=True)
@@ -95,7 +96,10 @@ class Speech:
                 return
             except GatewayError as error:
                 _log.debug("a segment is settled later: %s", error.code)
-            self._show(room, spoken, utterance)
+            if (now := self._find(room, utterance.key)) is spoken:
+                self._show(room, spoken, utterance)
+            elif now is None and spoken.text.taken:  # it was given up, and nothing follows what was accepted
+                room.close_utterance(utterance.key)
 
     async def accept(
         self, room: Room, utterance: Utterance, fence: Fence | None = None, *, again: bool = False

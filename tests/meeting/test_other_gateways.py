@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.domain.live import Asked, GrowingFinal, LiveEvent, Partial, Reads, Revised, Withdrawn
+from gateway.domain.live import Asked, Ended, GrowingFinal, LiveEvent, Partial, Reads, Revised, Withdrawn
 from gateway.domain.sessions import Preferences
 from gateway.meeting import other_gateways
 from gateway.meeting.live_view import HERE
@@ -132,11 +132,91 @@ async def test_captions_and_their_end_are_seen_elsewhere() -> None:
         assert not list(t.there.room.live.captions)
 
 
+@contextlib.asynccontextmanager
+async def past_their_budget(t: Two) -> AsyncIterator[None]:
+    """What waits there waits while the context lasts."""
+    turns = t.there.room.turns
+    turns.charge(t.there.room._payer("ana"), 1e9)
+    held = turns._next = asyncio.get_running_loop().call_later(3_600, lambda: None)
+    yield
+    await idle()
+    held.cancel()
+    turns._go_on()
+    await until(lambda: turns._next is None)
+
+
+@pytest.mark.parametrize("kept", [0, 50])
+async def test_no_caption_is_seen_elsewhere_after_its_final(kept: int) -> None:
+    async with two() as t:
+        english = await t.there.reader("live", "en")
+        await idle()
+        t.there.room.history.keep = kept
+        async with past_their_budget(t):
+            t.here.hear("we", 1)
+            await idle()
+            await t.here.final("We will.", utterance="u")
+            await until(lambda: t.there.room.offset == t.here.room.offset)
+        assert [(m.text, m.final) for m in english.look() if isinstance(m, Caption)] == [("We will.", True)]
+        assert not list(t.there.room.live.captions)
+
+
+@pytest.mark.parametrize("kept", [0, 50])
+async def test_a_withdrawal_is_seen_elsewhere_before_the_final(kept: int) -> None:
+    async with two() as t:
+        english = await t.there.reader("live", "en")
+        await idle()
+        t.here.hear("we", 1)
+        await idle()
+        t.there.room.history.keep = kept
+        async with past_their_budget(t):
+            t.here.partials.withdraw(t.here.room, ("ana", "u"))
+            await idle()
+            await t.here.final("They will.", utterance="u")
+            await until(lambda: t.there.room.offset == t.here.room.offset)
+        assert [type(message) for message in english.look()] == [Caption, UtteranceCancelled, Caption]
+
+
+async def test_nothing_is_shown_elsewhere_of_who_has_left() -> None:
+    async with two() as t:
+        english = await t.there.reader("live", "en")
+        await idle()
+        async with past_their_budget(t):
+            t.here.hear("we", 1)
+            await idle()
+            t.here.partials.speaker_left(t.here.room, "ana", for_good=False)
+        assert english.look() == []
+        assert not list(t.there.room.live.captions)
+
+
+async def test_nothing_is_shown_of_a_gateway_that_is_gone() -> None:
+    async with two() as t:
+        english = await t.there.reader("live", "en")
+        await idle()
+        async with past_their_budget(t):
+            t.here.hear("we", 1)
+            await idle()
+            others = t.there.room.other_gateways
+            others._lose(tuple(others._gateways))
+        assert english.look() == []
+
+
+async def test_few_captions_of_a_speaker_elsewhere_wait() -> None:
+    async with two() as t:
+        t.from_here.loses = lambda event: isinstance(event, Ended)
+        english = await t.there.reader("live", "en")
+        await idle()
+        async with past_their_budget(t):
+            for n in range(20):
+                t.here.hear(f"we say {n}", 1, utterance=f"u{n}")
+                await idle()
+        assert [m.text for m in english.look()] == ["we say 17", "we say 18", "we say 19"]
+
+
 async def test_past_its_budget_a_meeting_sees_the_newest() -> None:
     async with two() as t:
         english = await t.there.reader("live", "en")
         await idle()
-        t.there.room.turns.charge(t.there.room.payer("ana"), 1e9)
+        t.there.room.turns.charge(t.there.room._payer("ana"), 1e9)
         for rev, text in enumerate(["we", "we will"], 1):
             t.here.hear(text, rev)
             t.here.hear("so", rev, utterance="v")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from gateway.meeting import turns
 from gateway.meeting.turns import Debts, Payer, Turns, Waiting
 from tests.translation.stage import idle, until
 
-CROWD, HONEST = Payer("crowd", "theirs"), Payer("honest", "ours")
+CROWD, HONEST = Payer("crowd", "theirs", "ana"), Payer("honest", "ours", "bo")
 
 
 class Told:
@@ -24,7 +25,11 @@ class Told:
         self.done: list[str] = []
 
     def do(self, what: str, payer: Payer = CROWD, cost_s: float = 0.0, key: str | None = None) -> None:
-        self.turns.do(payer, cost_s, key or what, lambda: self.done.append(what))
+        self.turns.do(payer, cost_s, ("shown", key or what), lambda: self.done.append(what), 1_000)
+
+    def waits(self, key: str, job: Any, payer: Payer = CROWD) -> None:
+        self.is_past_its_budget(payer)
+        self.turns.do(payer, 0.0, ("shown", key), job, 1_000)
 
     def is_past_its_budget(self, payer: Payer) -> None:
         self.turns.charge(payer, 1.0)
@@ -54,7 +59,7 @@ def test_nobody_owes_for_long() -> None:
 
 # ---------------------------------------------------------------- whose turn it is
 
-PAYERS = [Payer(account, meeting) for account in "ab" for meeting in "mno"]
+PAYERS = [Payer(account, meeting, account) for account in "ab" for meeting in "mno"]
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.sampled_from(["put", "take back"]), st.sampled_from(PAYERS), st.sampled_from("xyz")),
@@ -78,12 +83,12 @@ def test_the_newest_of_each_key_is_done_once(steps: list[tuple[str, Payer, str]]
     for number, (step, payer, key) in enumerate(steps):
         match step:
             case "put":
-                waiting.put(payer, key, lambda p=payer, k=key, n=number: done.append((p, k, n)))  # type: ignore[misc]
+                job = lambda p=payer, k=key, n=number: done.append((p, k, n))  # noqa: E731
+                waiting.put(payer, ("shown", key), job, 3)
                 expected[payer, key] = number
             case "take back":
-                assert (waiting.take_back(payer, key) is not None) == (
-                    expected.pop((payer, key), None) is not None
-                )
+                taken = waiting.take_back(payer.meeting, payer.participant, ("shown", key))
+                assert taken == (expected.pop((payer, key), None) is not None)
             case "next" if expected:
                 serve()
             case "sweep":
@@ -100,10 +105,10 @@ def test_the_newest_of_each_key_is_done_once(steps: list[tuple[str, Payer, str]]
 def test_an_account_has_its_share_however_many_meetings(
     meetings: list[Payer], theirs_s: float, mine_s: float
 ) -> None:
-    waiting, served_s, me = Waiting(), {"a": 0.0, "b": 0.0}, Payer("b", "m")
+    waiting, served_s, me = Waiting(), {"a": 0.0, "b": 0.0}, Payer("b", "m", "b")
     for _ in range(200):
         for payer in (*meetings, me):
-            waiting.put(payer, "x", lambda: None)
+            waiting.put(payer, ("shown", "x"), lambda: None, 1)
         payer, job = waiting.next()
         job()
         cost_s = mine_s if payer == me else theirs_s
@@ -121,11 +126,11 @@ def test_who_was_alone_for_long_has_no_debt_of_it() -> None:
         served.append(payer.account)
 
     for _ in range(100):
-        waiting.put(CROWD, "x", lambda: None)
+        waiting.put(CROWD, ("shown", "x"), lambda: None, 1)
         serve()
     for _ in range(10):
-        waiting.put(CROWD, "x", lambda: None)
-        waiting.put(HONEST, "x", lambda: None)
+        waiting.put(CROWD, ("shown", "x"), lambda: None, 1)
+        waiting.put(HONEST, ("shown", "x"), lambda: None, 1)
         serve()
     assert 4 <= served[100:].count("crowd") <= 6
 
@@ -145,8 +150,8 @@ async def test_past_the_budget_the_newest_waits_for_its_turn() -> None:
     told.is_past_its_budget(CROWD)
     for what, key in (("1", "u"), ("other", "v"), ("2", "u"), ("gone", "w")):
         told.do(what, key=key)
-    assert told.turns.take_back(CROWD, "w")
-    assert not told.turns.take_back(CROWD, "w")
+    assert told.turns.take_back("theirs", "ana", ("shown", "w"))
+    assert not told.turns.take_back("theirs", "ana", ("shown", "w"))
     told.do("honest", HONEST)
     assert told.done == ["honest"]
     await idle()
@@ -166,7 +171,7 @@ async def test_what_waits_is_not_overtaken() -> None:
 async def test_many_meetings_of_one_account_wait_too() -> None:
     told = Told()
     for n in range(1_000):
-        told.do(str(n), Payer("crowd", str(n)), cost_s=0.001)
+        told.do(str(n), Payer("crowd", str(n), "ana"), cost_s=0.001)
     assert len(told.done) < 1_000
     told.do("honest", HONEST)
     assert told.done[-1] == "honest"
@@ -182,7 +187,7 @@ async def test_others_have_their_turn_after_each_slice() -> None:
         told.done.append(what)
 
     for n in range(3):
-        told.turns.wait(CROWD, n, lambda n=n: works(str(n)))  # type: ignore[misc]
+        told.waits(str(n), lambda n=n: works(str(n)))
     await asyncio.sleep(0)
     assert told.done == ["0"]
     await until(lambda: told.done == ["0", "1", "2"])
@@ -198,7 +203,7 @@ async def test_what_was_begun_ends_before_more_is_begun(monkeypatch: pytest.Monk
 
     async with asyncio.TaskGroup() as tasks:
         for n in range(6):
-            told.turns.wait(CROWD, n, lambda n=n: tasks.create_task(accept(str(n))))  # type: ignore[misc]
+            told.waits(str(n), lambda n=n: tasks.create_task(accept(str(n))))
         await idle()
         assert told.done == ["0"]
         ends.set()
@@ -214,23 +219,23 @@ async def test_what_never_ends_holds_up_nobody_for_ever(monkeypatch: pytest.Monk
 
     async with asyncio.TaskGroup() as tasks:
         for n in range(4):
-            told.turns.wait(CROWD, n, lambda: tasks.create_task(accept()))
-        told.turns.wait(HONEST, "u", lambda: told.done.append("honest"))
+            told.waits(str(n), lambda: tasks.create_task(accept()))
+        told.waits("u", lambda: told.done.append("honest"), HONEST)
         await until(lambda: told.done == ["honest"])
         ends.set()
 
 
 async def test_one_that_fails_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     told = Told()
-    told.turns.wait(CROWD, "u", lambda: 1 / 0)  # type: ignore[arg-type, return-value]
-    told.turns.wait(CROWD, "v", lambda: told.done.append("v"))
+    told.waits("u", lambda: 1 / 0, CROWD)
+    told.waits("v", lambda: told.done.append("v"), CROWD)
     await until(lambda: told.done == ["v"])
     assert "ZeroDivisionError" in caplog.text
 
 
 async def test_after_the_end_nothing_is_done() -> None:
     told = Told()
-    told.turns.wait(CROWD, "u", lambda: told.done.append("u"))
+    told.waits("u", lambda: told.done.append("u"), CROWD)
     told.turns.close()
     await idle()
     assert told.done == []
@@ -239,11 +244,53 @@ async def test_after_the_end_nothing_is_done() -> None:
 async def test_who_costs_nothing_is_forgotten() -> None:
     told = Told()
     for n in range(50):
-        told.do(str(n), Payer(str(n), str(n)), cost_s=10.0)
-        told.do(f"{n} again", Payer(str(n), str(n)))
+        told.do(str(n), Payer(str(n), str(n), "ana"), cost_s=10.0)
+        told.do(f"{n} again", Payer(str(n), str(n), "ana"))
     await until(lambda: len(told.done) == 100)
     told.now_s = 1_000.0
     told.turns.sweep()
     mine = told.turns
     assert (len(mine._of_meetings), len(mine._of_accounts)) == (0, 0)
-    assert len(mine._waiting._accounts) + len(mine._waiting._meetings) <= 2
+    assert len(mine._waiting._accounts) + len(mine._waiting._meetings) == 0
+
+
+async def test_who_waited_once_is_forgotten() -> None:
+    told = Told()
+    told.is_past_its_budget(CROWD)
+    for n in range(50):
+        told.waits(str(n), lambda: None, Payer(str(n), str(n), "ana"))
+        await until(lambda: told.turns._next is None)
+    assert len(told.turns._waiting._accounts) + len(told.turns._waiting._meetings) == 0
+
+
+async def test_of_each_kind_the_oldest_goes() -> None:
+    told = Told()
+    told.is_past_its_budget(CROWD)
+    for n in range(5):
+        for kind in ("heard", "withdrawn"):
+            told.turns.do(CROWD, 0.0, (kind, n), lambda k=kind, n=n: told.done.append(f"{k} {n}"), 2)  # type: ignore[misc]
+    await idle()
+    assert told.done == ["heard 3", "withdrawn 3", "heard 4", "withdrawn 4"]
+
+
+async def test_what_waits_is_found_whatever_the_account() -> None:
+    told, later = Told(), Payer("another address", CROWD.meeting, CROWD.participant)
+    told.is_past_its_budget(CROWD)
+    told.do("1", CROWD, key="u")
+    told.now_s = 1_000.0
+    told.do("2", later, key="u")
+    told.do("other", later)
+    assert told.done == []
+    assert told.turns.take_back(CROWD.meeting, CROWD.participant, ("shown", "u"))
+    await idle()
+    assert told.done == ["other"]
+
+
+async def test_participants_of_a_meeting_take_turns() -> None:
+    told = Told()
+    told.is_past_its_budget(CROWD)
+    for what in ("1", "2", "3"):
+        told.do(what)
+    told.do("bo", CROWD._replace(participant="bo"))
+    await idle()
+    assert told.done == ["1", "bo", "2", "3"]

@@ -27,7 +27,7 @@ from gateway.protocol.messages import (
 from gateway.sessions.machine import Accept, Reply, Show, Update, Withdraw
 from tests.sessions.desk import Desk, desk, joined
 from tests.sessions.talk import only
-from tests.translation.stage import idle
+from tests.translation.stage import idle, until
 
 LONG = "and they said it again and again " * 12
 
@@ -60,7 +60,7 @@ class Crowd:
 
     def is_past_its_budget(self) -> None:
         """What waits, waits until `turns_come`."""
-        self.room.turns.charge(self.room.payer(self.session.member.participant), 1e9)
+        self.room.turns.charge(self.room._payer(self.session.member.participant), 1e9)
         self._held = self.room.turns._next = asyncio.get_running_loop().call_later(3_600, lambda: None)
 
     async def turns_come(self) -> None:
@@ -216,6 +216,88 @@ async def test_what_is_not_accepted_holds_up_no_revision(monkeypatch: pytest.Mon
             seen += await c.bo_sees()
 
 
+@contextlib.asynccontextmanager
+async def being_accepted(c: Crowd, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """The first segment of a talk, with a rest, while the context lasts."""
+    accept, goes_on, tried = c.room.log.accept, asyncio.Event(), asyncio.Event()
+
+    async def slow(*args: Any) -> Any:
+        tried.set()
+        await goes_on.wait()
+        return await accept(*args)
+
+    monkeypatch.setattr(c.room.log, "accept", slow)
+    c.is_past_its_budget()
+    await c.says(f"first {LONG} and some rest", 1)
+    coming = asyncio.create_task(c.turns_come())
+    await tried.wait()
+    yield
+    await until(lambda: c.room.turns._next is None)
+    goes_on.set()
+    await coming
+    await until(lambda: not c.session.late and c.room.history.said_by(c.session.member.participant))
+    await idle()
+
+
+async def test_nothing_is_shown_after_a_cancel_while_it_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with crowd() as c:
+        async with being_accepted(c, monkeypatch):
+            await c.sends(UtteranceCancel("u"))
+        assert not list(c.room.live.captions)
+        assert [final for _, final in [each for each in await c.bo_sees() if each is not UtteranceCancelled]] == [
+            True
+        ]
+        assert not c.session.state.in_flight
+
+
+async def test_nothing_is_shown_of_a_speaker_who_left_while_it_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with crowd() as c:
+        async with being_accepted(c, monkeypatch):
+            c.sessions.local.end(c.session)
+        assert not list(c.room.live.captions)
+
+
+async def test_few_utterances_of_a_speaker_wait() -> None:
+    async with crowd() as c:
+        c.session.state._pace = lambda *_: None
+        c.is_past_its_budget()
+        for n in range(50):
+            await c.says(f"we say {n}", 1, id=f"u{n}")
+        assert list(c.session.late) == ["u47", "u48", "u49"]
+        await c.turns_come()
+        assert await c.bo_sees() == [("we say 47", False), ("we say 48", False), ("we say 49", False)]
+        assert not c.session.late
+
+
+async def test_no_more_utterances_wait_than_are_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with crowd() as c, being_accepted(c, monkeypatch):
+        for n in range(50):
+            await c.says(f"we say {n}", 1, id=f"u{n}")
+        assert list(c.session.late) == ["u", "u48", "u49"]
+
+
+async def test_a_refused_final_takes_nothing_back_that_waits() -> None:
+    async with crowd() as c:
+        c.is_past_its_budget()
+        await c.says("we", 1)
+        c.sessions.withdraw(c.session, "u", 0.01)
+        assert await c.ana_sees() == []
+        await c.turns_come()
+        assert await c.bo_sees() == [("we", False)]
+        await until(lambda: not list(c.room.live.captions))
+        assert (await c.bo_sees(), (await c.ana_sees())[-1]) == ([UtteranceCancelled], UtteranceCancelled)
+
+
+async def test_no_caption_comes_after_its_final_from_another_address() -> None:
+    async with crowd() as c:
+        c.is_past_its_budget()
+        await c.says("we", 1)
+        c.session.member.account = "another address"
+        await c.sends(UtteranceFinal("u", 2, "We will."))
+        await c.turns_come()
+        assert await c.bo_sees() == [("We will.", True)]
+
+
 async def test_members_are_told_the_newest_of_what_others_read() -> None:
     async with crowd() as c:
         c.is_past_its_budget()
@@ -230,6 +312,8 @@ async def test_members_are_told_the_newest_of_what_others_read() -> None:
 async def test_a_final_is_charged_to_its_meeting(monkeypatch: pytest.MonkeyPatch) -> None:
     async with crowd() as c:
         monkeypatch.setattr(room, "FRAME_S", 1e9)
-        payer = c.room.payer(c.session.member.participant)
         await c.sends(UtteranceFinal("u", 1, "We will."))
-        assert not c.room.turns.admit(payer, 0.0)
+        assert await c.bo_sees() == [("We will.", True)]
+        c.room.turns.close()
+        await c.says("they", 1, id="v")
+        assert await c.bo_sees() == []
