@@ -75,9 +75,8 @@ def bundle_styles(paths: list[str]) -> str:
 
 
 def esbuild(*arguments: str, stdin: str | None = None) -> str:
-    command = [NODE, ESBUILD, *arguments, *OPTIONS, "--log-level=warning"]
-    made = subprocess.run(command, cwd=PAGE, input=stdin, check=True, stdout=subprocess.PIPE, text=True)
-    return made.stdout
+    command = [str(NODE), str(ESBUILD), *arguments, *OPTIONS, "--log-level=warning"]
+    return subprocess.run(command, cwd=PAGE, input=stdin, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 if __name__ == "__main__":
