@@ -32,7 +32,7 @@ PRETTIER := $(BIN)/node .venv/node/node_modules/prettier/bin/prettier.cjs --log-
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo stack check lint types unit test test-long soak abuse eval-partials format packages release docs \
+.PHONY: help install install-dev demo stack check lint types unit test test-long soak abuse eval-partials format packages release docs page \
 	lock lock-upgrade \
 	loadtest bench-peers bench-journey bench-gateway bench-sweep bench-recommend clean clean-venv \
 	image image-test clean-image
@@ -161,6 +161,9 @@ packages: install-dev ## Build what a release is made of into dist/: the gateway
 
 release: install-dev ## Try a release, up to publishing: VERSION=1.4.0; TAG=1 commits and tags it, here only
 	@$(BIN)/python -m scripts.release $(VERSION) $(if $(TAG),--tag)
+
+page: install-dev ## Build web_demo/built, the page as browsers get it, from its sources in web_demo
+	$(BIN)/python -m scripts.page
 
 docs: install-dev ## Write again what is generated (fields, dashboards), and make the site of docs/ in build/site
 	$(BIN)/python -m scripts.protocol_fields

@@ -211,7 +211,7 @@ def list_steps(engine: str, *, dev: bool, project: bool, base: bool) -> list[Ste
         steps.append(
             Step(
                 "page tools",
-                "Install what checks the page (from npm; 0.05 GB to download; seconds)",
+                "Install what builds and checks the page (from npm; 0.05 GB to download; seconds)",
                 " ".join(map(fingerprint, NODE_LOCKS)),
                 install_page_tools,
             )
@@ -438,7 +438,7 @@ def install_page_tools() -> None:
             *(str(VENV / "bin" / "npm"), "ci", "--prefix", str(folder)),
             *("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"),
         ],
-        what="what checks the page",
+        what="what builds and checks the page",
     )
 
 

@@ -203,7 +203,9 @@ def start(wheel: Path, version: str) -> None:
             if address is None:
                 raise ReleaseError("The gateway ended instead of starting.")
             try:
-                urllib.request.urlopen(address[1]).close()  # noqa: S310 -- our own address
+                with urllib.request.urlopen(address[1]) as answer:  # noqa: S310 -- our own address
+                    if b"/built/" not in answer.read():
+                        raise ReleaseError("The page is older than its sources; run `make page`.")
             except OSError as error:
                 raise ReleaseError(f"The gateway does not serve its page: {error}") from None
         finally:

@@ -87,7 +87,9 @@ def proxy_settings(
             # Names are looked up by Docker's resolver, and only newer ones of nginx can do it again and again.
             **{f"{theirs} resolve": here for theirs, here in gateways.items()},
             "listen 80;": f"listen 127.0.0.1:{plain_port};",
-            "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
+            # As nginx below 1.25.1 says it, which others understand.
+            "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl http2;",
+            "http2 on;": "",
             "https://$host$request_uri": f"https://$host:{port}$request_uri",
             "/etc/nginx/tls/fullchain.pem": str(certificate),
             "/etc/nginx/tls/privkey.pem": str(key),

@@ -4,13 +4,16 @@ Knows: where the files are in a checkout and in an installed package, and how th
 Must not know: what the page does.
 
 Browsers revalidate the document at `/` on each visit. It refers to its files under `assets/<hash of all files>/`.
-Files under such an address never change, so browsers may cache them for ever, and never mix two releases. Scripts
-there have no comments, which are a third of what they weigh. The plain addresses are for other pages, which import
-`client.js`.
+Files under such an address never change, so browsers may cache them for ever, and never mix two releases. The
+plain addresses are for other pages, which import `client.js`.
+
+`built/` has the page bundled into few files (scripts/page.py). Its document is served if it names the hash of the
+sources as they are; otherwise the sources themselves are the page, so that it is never older than they are.
 """
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import re
@@ -32,6 +35,7 @@ from gateway.server.http import bodies
 _PACKAGE = Path(__file__).parents[1]
 
 _INDEX = "index.html"
+_BUILT = "built/"
 _DEMO_CONTROLS_ON = b'<meta name="demo-controls" content="on">'
 _DEMO_CONTROLS_OFF = _DEMO_CONTROLS_ON.replace(b'on">', b'off">')
 _HASH_CHARS = 16
@@ -51,10 +55,13 @@ _COMPRESSED_ALREADY = {".png", ".woff2"}
 _PARTS = {".css", ".js"}
 
 # Headers of documents. On scripts and style sheets they have no effect, and are as large as some of the files.
+_POLICY = (
+    "default-src 'none'; script-src 'self'{script}; style-src 'self'{style}; img-src 'self'; connect-src 'self'; "
+    "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types service-worker"
+)
 _DOCUMENT = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types service-worker",
+    "Content-Security-Policy": _POLICY.format(script="", style=""),
     "Permissions-Policy": "microphone=(self), camera=(), display-capture=(), geolocation=(), midi=(), payment=(), "
     "usb=()",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -75,7 +82,7 @@ def routes(folder: Path | None = None, *, demo_controls: bool) -> list[BaseRoute
     folder: of another page than the product's. Raises `StartupError` if there is no page in it.
     demo_controls: whether the document tells the page to offer them.
     """
-    files = _read(folder or _folder())
+    files = _with_built(_read(folder or _folder()))
     if not demo_controls:
         files[_INDEX] = files[_INDEX].replace(_DEMO_CONTROLS_ON, _DEMO_CONTROLS_OFF)
     return [Route("/{path:path}", _Page(files))]
@@ -87,6 +94,11 @@ def admin_routes() -> list[BaseRoute]:
     shared = {"style.css": product["page/style.css"], "favicon.svg": product["favicon.svg"]}
     files = {**_read(_PACKAGE / "server" / "administration" / "page"), **shared}
     return [Route("/admin/{path:path}", _Page(dict(sorted(files.items())), at="/admin/"))]
+
+
+def hash_of_sources(folder: Path) -> str:
+    """What `built/index.html` has to name. Raises `StartupError` if there is no page in the folder."""
+    return _hash(_sources(_read(folder)))
 
 
 def _folder() -> Path:
@@ -109,6 +121,17 @@ def _read(folder: Path) -> dict[str, bytes]:
     return dict(sorted(files.items()))
 
 
+def _sources(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {path: content for path, content in files.items() if not path.startswith(_BUILT)}
+
+
+def _with_built(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The page with the built document, if that is of these sources; otherwise the sources alone."""
+    sources = _sources(files)
+    index = files.get(_BUILT + _INDEX, b"")
+    return {**files, _INDEX: index} if _hash(sources).encode() in index else sources
+
+
 @dataclass(frozen=True)
 class _File:
     plain: bytes
@@ -129,6 +152,7 @@ class _File:
             headers={
                 **_ALL,
                 **({} if suffix in _PARTS else _DOCUMENT),
+                **(_inline_policy(content) if suffix == ".html" else {}),
                 **(_SHARED if suffix == ".js" else _OWN),
                 "Cache-Control": caching,
                 # Weak: the same for both encodings.
@@ -161,8 +185,7 @@ class _Page:
         for path, content in files.items():
             if path != _INDEX:
                 self._files[path] = _File.from_content(path, content, _ASK_AGAIN)
-                served = _without_comments(content) if path.endswith(".js") else content
-                self._files[assets + path] = _File.from_content(path, served, _FOR_GOOD)
+                self._files[assets + path] = _File.from_content(path, content, _FOR_GOOD)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._answer(scope)(scope, receive, send)
@@ -178,13 +201,15 @@ class _Page:
         return file.answer(Headers(scope=scope), head=method == "HEAD")
 
 
-# Comments that have their lines to themselves. Others stay, as finding them takes a parser.
-_COMMENT = re.compile(rb"^[ \t]*(?://[^\n]*|/\*\*(?:[^*]|\*(?!/))*\*/[ \t]*)$", re.MULTILINE)
+def _inline_policy(document: bytes) -> dict[str, str]:
+    """The policy of a document, which allows the scripts and styles that are written in it, and no others."""
 
+    def hashes(tag: bytes) -> str:
+        found = re.findall(rb"<%b>(.*?)</%b>" % (tag, tag), document, re.DOTALL)
+        digests = (base64.b64encode(hashlib.sha256(each).digest()).decode() for each in found)
+        return "".join(f" 'sha256-{digest}'" for digest in digests)
 
-def _without_comments(script: bytes) -> bytes:
-    """Line numbers, which errors name, stay as they are."""
-    return _COMMENT.sub(lambda comment: b"\n" * comment[0].count(b"\n"), script)
+    return {"Content-Security-Policy": _POLICY.format(script=hashes(b"script"), style=hashes(b"style"))}
 
 
 @cache

@@ -609,7 +609,7 @@ async def test_blocked_markup_script_fails_the_test(gateway: GatewayProcess, ope
     assert (await visit("<body>")).complaints() == []
 
 
-async def test_the_page_is_light(gateway: GatewayProcess, open_page: OpenPage) -> None:
+async def test_page_comes_in_few_small_files(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with open_page(gateway.url) as watch:
         await connected(watch.page)
         sizes: list[int] = await watch.page.evaluate(
@@ -617,8 +617,35 @@ async def test_the_page_is_light(gateway: GatewayProcess, open_page: OpenPage) -
                 .filter((entry) => entry.initiatorType !== "fetch" && entry.encodedBodySize > 0)
                 .map((entry) => entry.encodedBodySize)"""
         )
-        assert len(sizes) > 10
-        assert sum(sizes) < 120_000
+        assert 3 < len(sizes) <= 8
+        assert sum(sizes) < 85_000
+
+
+async def test_frame_stands_until_the_scripts_come(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    come = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await come.wait()
+        await route.continue_()
+
+    async with open_page(f"{gateway.url}/healthz", **PHONE) as watch:
+        page = watch.page
+        watch.allow("favicon.ico")
+        frame, header = page.locator(".skeleton"), page.locator(".bar")
+        await page.route("**/app.js", late)
+        await page.goto(f"{gateway.url}/?view=captions&meeting={new_meeting()}&lang=en", wait_until="commit")
+        await expect(frame).to_be_attached()
+        await expect(frame).to_be_hidden()
+        await expect(header).to_be_hidden()
+        await page.goto(f"{gateway.url}/?meeting={new_meeting()}", wait_until="commit")
+        await expect(frame).to_be_visible()
+        await expect(header).to_be_visible()
+        assert await overflow_px(page) == 0
+        come.set()
+        await expect(page.get_by_test_id("join")).to_be_visible()
+        await expect(frame).to_be_hidden()
+        await join(page)
+        await expect(frame).to_be_hidden()
 
 
 # -------------------------------------------------------------------- languages that are not translated into all

@@ -130,6 +130,16 @@ async def test_plain_http_moves_to_tls_and_metrics_hide(proxied: Proxied) -> Non
     assert "standup" not in proxied.log.read_text()
 
 
+async def test_proxy_speaks_http2_and_compresses(proxied: Proxied) -> None:
+    proxied.trusting.set_alpn_protocols(["h2"])
+    _, writer = await asyncio.open_connection("localhost", proxied.port, ssl=proxied.trusting)
+    assert writer.get_extra_info("ssl_object").selected_alpn_protocol() == "h2"
+    writer.close()
+    proxied.trusting.set_alpn_protocols(["http/1.1"])
+    async with proxied.http as client:
+        assert (await client.get("/openapi.json")).headers["content-encoding"] == "gzip"
+
+
 async def test_a_text_that_is_streamed_comes_word_by_word(proxied: Proxied) -> None:
     async with proxied.http as client:
         slow, accept = {**TEXT, "text": "SLOW " + "word " * 20}, {"Accept": "text/event-stream"}

@@ -1,4 +1,4 @@
-// The first script of the page: starts the view that the address asks for. Must not know the views.
+// The first script of the page: starts the view that index.html has taken from the address. Must not know the views.
 
 import { loadWords } from "./words/words.js";
 import { inviteIn } from "./access/invite.js";
@@ -7,6 +7,8 @@ const query = new URLSearchParams(location.search);
 const streamUrl = new URL("./v1/stream", document.baseURI);
 streamUrl.protocol = streamUrl.protocol === "https:" ? "wss:" : "ws:";
 
+// The meeting page asks this first, and its scripts are still on their way.
+const asked = document.documentElement.dataset["view"] === "meeting" ? askEarly() : null;
 await loadWords();
 const invite = inviteIn(location.hash);
 // A new link in the old tab: a browser loads nothing if only the fragment is another.
@@ -14,13 +16,23 @@ window.addEventListener("hashchange", () => {
   if (inviteIn(location.hash)?.fragment !== invite?.fragment) location.reload();
 });
 
-const view = query.get("view");
-if (view === "captions" || view === "reading") {
-  document.documentElement.dataset.view = "captions";
+if (asked === null) {
   const { startCaptions } = await import("./captions/captions_view.js");
   await startCaptions({ host: document.body, streamUrl: streamUrl.href, query, invite });
 } else {
-  document.documentElement.dataset.view = "meeting";
   const { startMeeting } = await import("./meeting/start_meeting.js");
-  startMeeting({ streamUrl: streamUrl.href, query, invite });
+  startMeeting({ streamUrl: streamUrl.href, query, invite, asked });
+}
+
+function askEarly() {
+  const readyz = ask("./readyz");
+  // Null also where the engine is not ready: then it would be refused.
+  const languages = readyz.then(({ ok }) => (ok ? ask("./v1/languages") : null)).catch(() => null);
+  return { readyz, languages };
+}
+
+/** The answer with its body, which is read before the request's time is over. @param {string} url */
+async function ask(url) {
+  const response = await fetch(url, { cache: "no-store", signal: AbortSignal.timeout(5_000) });
+  return new Response(await response.text(), response);
 }

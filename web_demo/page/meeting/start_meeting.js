@@ -18,14 +18,23 @@ import { keepOfflineShell } from "./offline_shell.js";
 /** @typedef {import("../access/invite.js").Invite} Invite */
 /** @typedef {import("./meeting_page.js").GatewayInfo} GatewayInfo */
 
-/** @param {{streamUrl: string, query: URLSearchParams, invite: Invite | null}} address */
-export function startMeeting({ streamUrl, query, invite }) {
+/**
+ * @param {object} options
+ * @param {string} options.streamUrl
+ * @param {URLSearchParams} options.query
+ * @param {Invite | null} options.invite
+ * @param {{readyz: Promise<Response>, languages: Promise<Response | null>}} options.asked Answers of the gateway that were
+ *     asked for already; null if there was none.
+ */
+export function startMeeting({ streamUrl, query, invite, asked }) {
   const displaySettings = new DisplaySettings();
   const loadingCard = new LoadingCard();
   find("main", HTMLElement).append(loadingCard.element);
   /** @type {MeetingPage | undefined} */
   let page;
   let isOpening = false;
+  /** @type {Promise<Response | null> | undefined} */
+  let languages = asked.languages;
   let isRefused = false;
   /** @type {import("../status/readiness_poller.js").Readiness | undefined} */
   let newest;
@@ -42,7 +51,8 @@ export function startMeeting({ streamUrl, query, invite }) {
 
   async function open() {
     isOpening = true;
-    const [gateway, allowed] = await Promise.all([fetchGatewayInfo(), fetchAccess()]);
+    const [gateway, allowed] = await Promise.all([fetchGatewayInfo(languages), fetchAccess()]);
+    languages = undefined;
     isOpening = false;
     // The next answer about readiness, seconds from now, tries again.
     if (isRefused) return;
@@ -109,13 +119,16 @@ export function startMeeting({ streamUrl, query, invite }) {
   // Not the first time, which is now: only a page that comes back from the browser's cache.
   window.addEventListener("pageshow", (event) => event.persisted && check());
   document.addEventListener("visibilitychange", check);
-  void readiness.check();
+  void readiness.check(asked.readyz);
 }
 
-/** @returns {Promise<GatewayInfo | null>} */
-async function fetchGatewayInfo() {
+/**
+ * @param {Promise<Response | null>} [asked]
+ * @returns {Promise<GatewayInfo | null>}
+ */
+async function fetchGatewayInfo(asked) {
   try {
-    const response = await fetch("./v1/languages", { signal: AbortSignal.timeout(5_000) });
+    const response = (await asked) ?? (await fetch("./v1/languages", { signal: AbortSignal.timeout(5_000) }));
     if (!response.ok) return null;
     /** @type {GatewayInfo} */
     const info = await response.json();

@@ -31,12 +31,13 @@ const TIMEOUT_MS = 5_000;
 
 /**
  * @param {string} url
+ * @param {Promise<Response>} [asked]
  * @returns {Promise<Readiness>}
  */
-async function ask(url) {
+async function ask(url, asked) {
   let response;
   try {
-    response = await fetch(url, { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
+    response = await (asked ?? fetch(url, { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) }));
   } catch {
     return { status: "unreachable", reason: t("gateway.no_answer") };
   }
@@ -79,12 +80,12 @@ export class ReadinessPoller {
     this.#onAnswer = onAnswer;
   }
 
-  /** Ask now, and from then on at intervals. */
-  async check() {
+  /** Ask now, and from then on at intervals. @param {Promise<Response>} [asked] An answer that was asked for already. */
+  async check(asked) {
     if (this.#isAsking) return;
     this.#isAsking = true;
     clearTimeout(this.#timer);
-    const readiness = await ask(this.#url);
+    const readiness = await ask(this.#url, asked);
     this.#isAsking = false;
     this.#timer = setTimeout(() => void this.check(), this.#nextIntervalMs(readiness.status === "ready"));
     this.#onAnswer(readiness);
