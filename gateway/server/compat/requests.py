@@ -68,10 +68,14 @@ class CompatResource(Resource):
             status, headers = int(error.status), error.headers or {}
         else:
             metrics.ERRORS.labels(error.code).inc()
-            message, status, headers = error.message, self.status(error), retry_after(error)
+            message, status, headers = self.message(error), self.status(error), retry_after(error)
         response = json_response(self.body(message), status)
         response.headers.update(headers)
         return response
+
+    def message(self, error: GatewayError) -> str:
+        """The sentence with which the service would answer."""
+        return error.message
 
     def body(self, message: str) -> dict[str, str]:
         """The error as the service has it."""
@@ -119,7 +123,6 @@ def _read(
         given: Any = _of_form(address.decode(), lists)
     except ValueError as error:
         raise InvalidMessage(f"The parameters in the address cannot be read: {error}.") from None
-    given.pop("api_key", None)  # addresses are in logs
     try:
         if is_json:
             # Some clients say the type of a body that they do not send.
