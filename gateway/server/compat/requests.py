@@ -134,8 +134,11 @@ def _read(
         return msgspec.convert(given, fields, strict=False)
     except msgspec.ValidationError as error:
         field, sentence = where_and_why(error)
-        # These services have no other place for the field.
-        raise InvalidMessage(f"{sentence} ({field})." if field else f"{sentence}.", field=field) from None
+        # These services have no other place for the field. The words are DeepL's.
+        if field and sentence.startswith("Object missing"):
+            raise InvalidMessage(f"Parameter '{field}' not specified.", field=field) from None
+        value = f"Value for '{field}' not supported: " if field else ""
+        raise InvalidMessage(f"{value}{sentence}.", field=field) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InvalidMessage(f"The body is neither JSON nor a form: {error}.") from None
 
