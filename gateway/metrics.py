@@ -108,8 +108,14 @@ TENANT_USAGE = Gauge(
 TENANT_CHARACTERS = Counter(
     "gateway_tenant_characters", "Characters of final texts translated, once for each language.", ["tenant"]
 )
+TENANT_TRANSLATED_S = Counter(
+    "gateway_tenant_translated_seconds",
+    "Time in which a meeting got a translation, in whole minutes, once for each language.",
+    ["tenant"],
+)
+# The name of earlier versions, for one more: Prometheus wants seconds.
 TENANT_MINUTES = Counter(
-    "gateway_tenant_minutes", "Minutes in which a meeting got a translation, once for each language.", ["tenant"]
+    "gateway_tenant_minutes", "Deprecated: gateway_tenant_translated_seconds_total in minutes.", ["tenant"]
 )
 WEBHOOK_DELIVERIES = Counter(
     "gateway_webhook_deliveries",

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gateway import config
 from gateway.cli.terminal.drawing import printable
-from gateway.config import Settings
 from gateway.doctor import Finding, examine
-from gateway.domain.errors import StartupError
 
 
 def print_findings(
@@ -24,25 +22,26 @@ def print_findings(
     state_dir: Path | None = None,
 ) -> int:
     """A line for each: its state, what it is about, and a sentence, with tabs between. Returns the exit status."""
-    settings, finding = _settings(config_file, overrides)
-    findings = [finding]
-    if settings is not None:
+    findings = _about_settings(config_file, overrides)
+    if findings[0].state == "ok":
+        settings = config.load(config_file, os.environ, overrides)
         findings += asyncio.run(examine(settings, workers=workers, state_dir=state_dir))
-    for finding in findings:
-        print("\t".join(printable(part) for part in finding))
-    return 1 if any(finding.state == "problem" for finding in findings) else 0
+    return _print(findings)
 
 
 def print_whether_settings_are_right(config_file: Path) -> int:
-    """The first of these lines alone. Returns the exit status."""
-    settings, finding = _settings(config_file, {})
-    print("\t".join(printable(part) for part in finding))
-    return 1 if settings is None else 0
+    """Those of these lines that are about settings alone. Returns the exit status."""
+    return _print(_about_settings(config_file, {}))
 
 
-def _settings(config_file: Path | None, overrides: Mapping[str, object]) -> tuple[Settings | None, Finding]:
-    try:
-        settings = config.load(config_file, os.environ, overrides)
-    except StartupError as error:
-        return None, Finding("problem", "settings", error.message)
-    return settings, Finding("ok", "settings", f"{config_file or 'The settings'} can be used.")
+def _about_settings(config_file: Path | None, overrides: Mapping[str, object]) -> list[Finding]:
+    """One for each mistake, or one that there is none."""
+    mistakes = config.mistakes(config_file, os.environ, overrides)
+    can_be_used = Finding("ok", "settings", f"{config_file or 'The settings'} can be used.")
+    return [Finding("problem", "settings", mistake) for mistake in mistakes] or [can_be_used]
+
+
+def _print(findings: Sequence[Finding]) -> int:
+    for finding in findings:
+        print("\t".join(printable(part) for part in finding))
+    return 1 if any(finding.state == "problem" for finding in findings) else 0

@@ -53,6 +53,8 @@ def new_admin_key(path: Path) -> int:
 def list_keys(path: Path) -> int:
     """Print a line for each key: its id, what it is, whose; never a secret."""
     keys = key_file.load(path)
+    if keys == KeyFile():
+        note(f"There are no keys in {path}.")
     for signing in keys.signing:
         print(f"{signing.kid}\tsigning\t{signing.tenant or 'every tenant'}")
     for api in keys.api:

@@ -26,6 +26,16 @@ if TYPE_CHECKING:
     from gateway.cli.jobs import TextOptions
     from gateway.cli.sessions import MeetingOptions, SessionOptions
 
+# What to do where no gateway answers at an address that --url has not named.
+_ELSEWHERE = (
+    " Name the address of one that runs elsewhere, as in --url http://127.0.0.1:8080, or start one with "
+    "`gateway serve`."
+)
+_ELSEWHERE_ADMIN = (
+    " Name the gateway's admin address (its settings admin_host and admin_port), as in "
+    "--url http://127.0.0.1:9100, or in GATEWAY_ADMIN_URL."
+)
+
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141  # 128 + SIGPIPE, as shells report it
 
@@ -148,10 +158,8 @@ def _admin(args: argparse.Namespace) -> int:
         _misused(args, str(error))
     if key is None:
         _misused(args, "give an operator's key: set GATEWAY_ADMIN_KEY or --key-file")
-    args.url = args.url or os.environ.get("GATEWAY_ADMIN_URL") or DEFAULT_ADMIN_URL
-    work = partial(
-        administer, args.action, args.names, url=args.url, key=key, tenant=args.tenant, as_json=args.json
-    )
+    url = args.url or os.environ.get("GATEWAY_ADMIN_URL") or DEFAULT_ADMIN_URL
+    work = partial(administer, args.action, args.names, url=url, key=key, tenant=args.tenant, as_json=args.json)
     return _explaining(args, None, work)
 
 
@@ -366,7 +374,7 @@ def _explaining(args: argparse.Namespace, options: SessionOptions | None, work: 
             traceback.print_exc()
         sentence = str(error)
         if isinstance(error, GatewayUnreachable) and args.url is None:
-            sentence += " For one on another port add --url, as in --url http://127.0.0.1:8080."
+            sentence += _ELSEWHERE_ADMIN if args.command == "admin" else _ELSEWHERE
         elif isinstance(error, EngineNotReady) and args.wait == 0:
             sentence = f"{sentence.removesuffix('.')} (try --wait SECONDS)."
         elif isinstance(error, SessionRefused) and error.error.code == Unauthenticated.code:

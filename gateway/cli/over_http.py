@@ -61,8 +61,12 @@ def administer(
         print(answer.decode())
         return 0
     try:
-        for line in _LINES[action](msgspec.json.decode(answer)):
+        content = msgspec.json.decode(answer)
+        for line in _LINES[action](content):
             print(line)
+        if action == "end" and not content["sessions"]:
+            note(f"Nobody was in the meeting {names[0]!r} of tenant {tenant or DEFAULT_TENANT}.")
+            return EXIT_FAILED
     except (msgspec.DecodeError, LookupError, TypeError, UnicodeError) as error:
         raise GatewayUnreachable(f"Nothing usable answers at {url}: {error!r}.") from None
     return 0
@@ -102,8 +106,16 @@ def _detail(body: bytes) -> str:
 
 
 def _table(list_name: str, *fields: str) -> Callable[[Mapping[str, Any]], list[str]]:
+    """A line with the names of the fields and one for each item, with tabs between; a note if there is none."""
+
     def lines(answer: Mapping[str, Any]) -> list[str]:
-        return ["\t".join(_shown(each[field]) for field in fields) for each in answer[list_name]]
+        if not answer[list_name]:
+            note(f"There are no {list_name}.")
+            return []
+        return [
+            "\t".join(fields),
+            *("\t".join(_shown(each[field]) for field in fields) for each in answer[list_name]),
+        ]
 
     return lines
 

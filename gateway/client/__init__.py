@@ -51,7 +51,7 @@ from gateway.client.transcript import (
 from gateway.domain.engine import Formality
 from gateway.domain.errors import EngineUnavailable, RateLimited
 from gateway.domain.sessions import Stability
-from gateway.protocol.codec import JSON, Codec
+from gateway.protocol.codec import CODECS, JSON, Codec
 from gateway.protocol.messages import Error, Resume, SessionStart, SessionStarted
 
 __all__ = [
@@ -134,10 +134,13 @@ async def connect(
 
     To receive all unfinished translations, call `ClientSession.end` and iterate to the end before you leave.
 
-    Raises every class of the tree in `gateway.client.errors`; `ValueError` for a token that no header can carry.
+    Raises every class of the tree in `gateway.client.errors`; `ValueError` for a token that no header can carry;
+    `TypeError` for `reads` that are no list and a `codec` that no gateway speaks.
     """
     if isinstance(reads, str):
         raise TypeError("reads is a list of languages, as in ['ja']")
+    if codec not in CODECS.values():
+        raise TypeError("codec is JSON or MSGPACK of gateway.protocol.codec: gateways speak no other")
     start = SessionStart(
         reads=list(reads),
         speaks=speaks,

@@ -161,7 +161,7 @@ class Connection:
                 temporary=not isinstance(error, ssl.SSLCertVerificationError),
             ) from None
         except OSError:
-            raise GatewayUnreachable(f"No gateway answers at {address}: start one with `gateway serve`.") from None
+            raise GatewayUnreachable(f"No gateway answers at {address}: none runs there.") from None
         connection = cls(websocket, endpoint)
         if websocket.subprotocol != endpoint.codec.subprotocol:
             await connection.close()

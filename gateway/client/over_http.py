@@ -33,7 +33,7 @@ def fetch(request: Request, timeout_s: float) -> bytes:
         raise
     except URLError as error:
         if isinstance(error.reason, ConnectionRefusedError):
-            raise GatewayUnreachable(f"No gateway answers at {address}: start one with `gateway serve`.") from None
+            raise GatewayUnreachable(f"No gateway answers at {address}: none runs there.") from None
         raise GatewayUnreachable(f"Nothing usable answers at {address}: {error.reason}.") from None
     except (HTTPException, OSError) as error:
         raise GatewayUnreachable(f"Nothing usable answers at {address}: {error}.") from None

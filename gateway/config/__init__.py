@@ -4,7 +4,7 @@ settings: the settings themselves. sources: a file, variables, flags. validation
 loading: all of these together.
 """
 
-from gateway.config.loading import load
+from gateway.config.loading import load, mistakes
 from gateway.config.settings import (
     BUNDLED,
     AuthSettings,
@@ -27,5 +27,6 @@ __all__ = [
     "StoreSettings",
     "engines_of",
     "load",
+    "mistakes",
     "part",
 ]

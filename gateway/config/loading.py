@@ -1,4 +1,4 @@
-"""Loads the settings in force from every source, or explains the first mistake in one sentence.
+"""Loads the settings in force from every source, or explains each mistake in one sentence.
 
 A later source overrides an earlier one: the fields' defaults, a TOML file, environment variables (`GATEWAY__PORT`,
 `GATEWAY__ENGINE__MAX_NUM_SEQS`), command line flags. Every mistake is a `StartupError` that names its place: the
@@ -10,8 +10,9 @@ Knows: which settings depend on one another. Must not know: what they are for.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_network
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import SplitResult, urlsplit
@@ -21,7 +22,7 @@ from msgspec.structs import replace
 
 from gateway.config.settings import AuthSettings, EngineSettings, Settings, engines_of
 from gateway.config.sources import Source, environment_source, file_source, flag_source, merged, origin, stated
-from gateway.config.validation import check_types, check_values
+from gateway.config.validation import type_mistakes, value_mistakes
 from gateway.domain.errors import InvalidValue, StartupError
 from gateway.domain.pairs import PairPattern
 from gateway.domain.roles import NAME
@@ -49,11 +50,50 @@ def load(
     environment: Mapping[str, str] | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> Settings:
-    """The settings in force. `overrides` has dotted keys (`engine.model`). Raises `StartupError`."""
-    sources = [file_source(file), environment_source(environment or {}), flag_source(overrides or {})]
-    for source in sources:
-        check_types(source)
-    check_values(sources)
+    """The settings in force. `overrides` has dotted keys (`engine.model`).
+
+    Raises `StartupError` with the first mistake.
+    """
+    sources = _sources(file, environment, overrides)
+    for mistake in _mistakes_of_each(sources):
+        raise StartupError(mistake)
+    return _together(sources)
+
+
+def mistakes(
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> list[str]:
+    """A sentence for each setting that is wrong by itself; if there is none, what `load` raises."""
+    try:
+        sources = _sources(file, environment, overrides)
+        found = list(_mistakes_of_each(sources))
+        if not found:
+            _together(sources)
+    except StartupError as error:
+        return [error.message]
+    return found
+
+
+def _sources(
+    file: Path | None, environment: Mapping[str, str] | None, overrides: Mapping[str, object] | None
+) -> list[Source]:
+    return [file_source(file), environment_source(environment or {}), flag_source(overrides or {})]
+
+
+def _mistakes_of_each(sources: Sequence[Source]) -> Iterator[str]:
+    """A sentence for each setting that is wrong by itself. Ranges are looked at once all types are right."""
+    found = False
+    for mistake in chain.from_iterable(map(type_mistakes, sources)):
+        found = True
+        yield mistake
+    if not found:
+        yield from value_mistakes(sources)
+
+
+def _together(sources: Sequence[Source]) -> Settings:
+    """The settings of sources of which each value is right by itself. Raises `StartupError`."""
     try:
         settings = msgspec.convert(merged(sources), Settings, strict=False)
     except msgspec.ValidationError as error:

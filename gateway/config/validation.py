@@ -16,7 +16,6 @@ from msgspec import inspect as shapes
 
 from gateway.config.settings import Settings
 from gateway.config.sources import Source, merged, origin
-from gateway.domain.errors import StartupError
 
 # Type of a field → how its value is read, and the complaint if that fails.
 _SCALARS: dict[type[shapes.Type], tuple[type, str]] = {
@@ -52,69 +51,77 @@ class Range(Struct, frozen=True):
 # ---------------------------------------------------------------- names and types
 
 
-def check_types(source: Source) -> None:
-    """Raises `StartupError` if a name does not exist or a value has the wrong type."""
-    _check_type(source, "", _SHAPE, source.tree)
+def type_mistakes(source: Source) -> Iterator[str]:
+    """A sentence for each name that does not exist and each value of the wrong type."""
+    return _check_type(source, "", _SHAPE, source.tree)
 
 
-def _check_type(source: Source, path: str, shape: shapes.Type, value: object) -> None:
+def _check_type(source: Source, path: str, shape: shapes.Type, value: object) -> Iterator[str]:
     match shape:
         case shapes.Metadata(type=inner):
-            _check_type(source, path, inner, value)
+            yield from _check_type(source, path, inner, value)
         case shapes.UnionType():
             if not _reads_as(value, type(None)):
-                _check_type(source, path, _not_none(shape), value)
+                yield from _check_type(source, path, _not_none(shape), value)
         case shapes.StructType():
-            _check_section(source, path, shape, value)
+            yield from _check_section(source, path, shape, value)
         case shapes.VarTupleType(item_type=inner) | shapes.FrozenSetType(item_type=inner):
             if not isinstance(value, list):
-                raise StartupError(f"{source.about(path)}: {value!r} is not a list.")
+                yield f"{source.about(path)}: {value!r} is not a list."
+                return
             for index, item in enumerate(value):
-                _check_type(source, f"{path}[{index}]", inner, item)
+                yield from _check_type(source, f"{path}[{index}]", inner, item)
         case shapes.DictType():
             if not isinstance(value, dict):
-                raise StartupError(f"{source.about(path)}: {value!r} is not a section.")
+                yield f"{source.about(path)}: {value!r} is not a section."
         case shapes.LiteralType(values=choices):
-            _check_choice(source, path, value, map(str, choices))
+            yield from _check_choice(source, path, value, map(str, choices))
         case _:
             kind, complaint = _SCALARS[type(shape)]
             if not _reads_as(value, kind):
-                raise StartupError(f"{source.about(path)}: {value!r} {complaint}.")
+                yield f"{source.about(path)}: {value!r} {complaint}."
 
 
-def _check_section(source: Source, path: str, shape: shapes.StructType, value: object) -> None:
+def _check_section(source: Source, path: str, shape: shapes.StructType, value: object) -> Iterator[str]:
     fields = {field.name: field for field in shape.fields}
     if not isinstance(value, dict):
         if path.endswith("]"):
-            raise StartupError(f"{source.about(path)}: {value!r} is not a section.")
+            yield f"{source.about(path)}: {value!r} is not a section."
+            return
         # The section's first own setting, not one of its base class.
         example = source.spell(f"{path}.{next(iter(shape.cls.__annotations__))}")
-        raise StartupError(
-            f"{source.where(path)}: {path!r} is a section, not a setting; one of its settings is {example}."
-        )
+        yield f"{source.where(path)}: {path!r} is a section, not a setting; one of its settings is {example}."
+        return
     for key, inner in value.items():
         below = f"{path}.{key}" if path else key
-        if key not in fields:
-            _refuse_unknown(source, below, key, fields)
-        _check_type(source, below, fields[key].type, inner)
+        if key in fields:
+            yield from _check_type(source, below, fields[key].type, inner)
+        else:
+            yield _unknown(source, below, key, inner, fields)
     for name, field in fields.items():
         if field.required and name not in value:
-            raise StartupError(f"{source.about(path)}: {name!r} is missing.")
+            yield f"{source.about(path)}: {name!r} is missing."
 
 
-def _refuse_unknown(source: Source, path: str, key: str, siblings: Iterable[str]) -> None:
+def _unknown(source: Source, path: str, key: str, value: object, siblings: Iterable[str]) -> str:
+    """The sentence about a name that does not exist."""
     # In a table of a list, such as `rules[0]`, only its own names can be meant.
     known = list(siblings) if "[" in path else _KNOWN
+    if isinstance(value, dict) and "." not in path and any(name in siblings for name in value):
+        return (
+            f"{source.where(path)}: there is no section [{path}]. Leave this heading out, and write its settings "
+            "at the top of the file, before the first heading."
+        )
     same_name = [name for name in known if name.rpartition(".")[2] == key]
     meant = same_name or difflib.get_close_matches(key if "[" in path else path, known, 1)
     end = f"; did you mean {source.spell(meant[0])}?" if meant else "."
-    raise StartupError(f"{source.where(path)}: there is no setting {path!r}{end}")
+    return f"{source.where(path)}: there is no setting {path!r}{end}"
 
 
-def _check_choice(source: Source, path: str, value: object, choices: Iterable[str]) -> None:
+def _check_choice(source: Source, path: str, value: object, choices: Iterable[str]) -> Iterator[str]:
     choices = sorted(choices)
     if value not in choices:
-        raise StartupError(f"{source.about(path)}: {value!r} is not one of {', '.join(choices)}.")
+        yield f"{source.about(path)}: {value!r} is not one of {', '.join(choices)}."
 
 
 def _reads_as(value: object, kind: type | None) -> bool:
@@ -144,30 +151,30 @@ _KNOWN = list(_names(_SHAPE))
 # ---------------------------------------------------------------- values
 
 
-def check_values(sources: Sequence[Source]) -> None:
-    """Raises `StartupError` if a value in force has the right type, but is not allowed for the setting."""
-    _check_value(sources, "", _SHAPE, merged(sources))
+def value_mistakes(sources: Sequence[Source]) -> Iterator[str]:
+    """A sentence for each value in force that has the right type, but is not allowed for the setting."""
+    return _check_value(sources, "", _SHAPE, merged(sources))
 
 
-def _check_value(sources: Sequence[Source], path: str, shape: shapes.Type, value: Any) -> None:
+def _check_value(sources: Sequence[Source], path: str, shape: shapes.Type, value: Any) -> Iterator[str]:
     match shape:
         case shapes.UnionType():
             if not _reads_as(value, type(None)):
-                _check_value(sources, path, _not_none(shape), value)
+                yield from _check_value(sources, path, _not_none(shape), value)
         case shapes.StructType():
             for field in shape.fields:
                 if field.name in value:
                     below = f"{path}.{field.name}" if path else field.name
-                    _check_value(sources, below, field.type, value[field.name])
+                    yield from _check_value(sources, below, field.type, value[field.name])
         case shapes.VarTupleType(item_type=inner):
             for index, item in enumerate(value):
-                _check_value(sources, f"{path}[{index}]", inner, item)
+                yield from _check_value(sources, f"{path}[{index}]", inner, item)
         case shapes.Metadata(extra={"one_of": choices}):
-            _check_choice(_source(path, sources), path, value, choices)
+            yield from _check_choice(_source(path, sources), path, value, choices)
         case _ if (allowed := range_of(shape)) is not None:
             number = msgspec.convert(value, allowed.kind, strict=False)
             if number not in allowed:
-                raise StartupError(f"{_source(path, sources).about(path)}: {number} {allowed.complaint}.")
+                yield f"{_source(path, sources).about(path)}: {number} {allowed.complaint}."
 
 
 def _source(path: str, sources: Sequence[Source]) -> Source:

@@ -44,6 +44,7 @@ class Codec:
         self._client = encoding.Decoder(ClientMessage)
         self._server = encoding.Decoder(ServerMessage)
         self._peek = encoding.Decoder(_Peek)
+        self._plain: Callable[[str | bytes], Any] = encoding.decode
 
     def __repr__(self) -> str:
         return f"Codec({self.subprotocol!r})"
@@ -71,12 +72,29 @@ class Codec:
         try:
             message: ClientMessage = self._client.decode(frame)
         except msgspec.ValidationError as error:
-            raise self._explain(frame, error) from None
+            try:
+                return self._with_integers(frame, error)
+            except msgspec.ValidationError as last:
+                raise self._explain(frame, last) from None
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             if isinstance(frame, str) and (repaired := _repaired(frame)) != frame:
                 return self._decoded(repaired)
             invalid = InvalidMessage(f"The message is not valid {self._format}: {error}.")
             raise self._about(frame, invalid) from None
+        return message
+
+    def _with_integers(self, frame: str | bytes, error: msgspec.ValidationError) -> ClientMessage:
+        """The message with integers where whole numbers came as floats, as of languages with one kind of number.
+
+        error: why it is no message as it is. Raises `ValidationError`.
+        """
+        if not str(error).startswith("Expected `int`, got `float`"):
+            raise error
+        try:
+            given = _whole(self._plain(frame))
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            raise error from None
+        message: ClientMessage = msgspec.convert(given, ClientMessage)
         return message
 
     def decode_server(self, frame: str | bytes) -> ServerMessage:
@@ -134,6 +152,17 @@ def _repaired(frame: str) -> str:
     except (ValueError, RecursionError):
         return frame
     return whole_characters(text)
+
+
+def _whole(value: Any) -> Any:
+    """The value with integers for whole floats, also within objects."""
+    match value:
+        case dict():
+            return {name: _whole(each) for name, each in value.items()}
+        case float() if value.is_integer():
+            return int(value)
+        case _:
+            return value
 
 
 def whole_characters(text: str) -> str:

@@ -38,7 +38,7 @@ _ANSWERED = (50.0, 500.0)
 _MOST_CHARACTERS = 200
 
 # The page's files, and what is asked so often that it would hide everything else.
-_QUIET = ("/{path}", "/healthz", "/readyz", "/metrics")
+_QUIET = ("/{path}", "/health", "/healthz", "/readyz", "/metrics")
 
 
 class _Lines:

@@ -33,6 +33,23 @@ def test_settings_that_cannot_be_used_are_the_only_finding(
     assert "did you mean 'port'?" in line
 
 
+def test_every_mistake_of_a_file_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    file.write_text("port = 'many'\nprot = 1\n[gateway]\nport = 1\n[engine]\nmax_num_seqs = []\n")
+    assert main(["config", "check", str(file)]) == 1
+    said = [line.split("\t")[2] for line in capsys.readouterr().out.splitlines()]
+    assert [sentence.removeprefix(f"{file}: ") for sentence in said] == [
+        "port: 'many' is not a whole number.",
+        "there is no setting 'prot'; did you mean 'port'?",
+        "there is no section [gateway]. Leave this heading out, and write its settings at the top of the file, "
+        "before the first heading.",
+        "engine.max_num_seqs: [] is not a whole number.",
+    ]
+    file.write_text("port = 70000\nmax_sessions = -1\n")
+    assert main(["config", "check", str(file)]) == 1
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
 def test_a_file_is_checked_without_a_look_at_the_machine(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

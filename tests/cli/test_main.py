@@ -200,7 +200,7 @@ def test_no_gateway_is_one_sentence(
     monkeypatch.setenv("GATEWAY_ADMIN_KEY", "a")
     address = f"127.0.0.1:{closed_port}"
     assert main([*argv.split(), "--url", f"http://{address}"]) == 1
-    sentence = f"gateway: No gateway answers at {scheme}://{address}: start one with `gateway serve`.\n"
+    sentence = f"gateway: No gateway answers at {scheme}://{address}: none runs there.\n"
     assert capsys.readouterr() == ("", sentence)
 
 
@@ -211,9 +211,22 @@ def test_default_address_hints_at_url(
     monkeypatch.setattr(cli, "DEFAULT_URL", f"http://127.0.0.1:{closed_port}")
     assert main(argv) == 1
     assert capsys.readouterr().err == (
-        f"gateway: No gateway answers at ws://127.0.0.1:{closed_port}: start one with `gateway serve`. "
-        "For one on another port add --url, as in --url http://127.0.0.1:8080.\n"
+        f"gateway: No gateway answers at ws://127.0.0.1:{closed_port}: none runs there. Name the address of one "
+        "that runs elsewhere, as in --url http://127.0.0.1:8080, or start one with `gateway serve`.\n"
     )
+
+
+def test_default_admin_address_hints_at_its_settings(
+    closed_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GATEWAY_ADMIN_KEY", "a")
+    monkeypatch.delenv("GATEWAY_ADMIN_URL", raising=False)
+    monkeypatch.setattr(cli, "DEFAULT_ADMIN_URL", f"http://127.0.0.1:{closed_port}")
+    assert main(["admin", "meetings"]) == 1
+    said = capsys.readouterr().err
+    assert f"at http://127.0.0.1:{closed_port}: none runs there." in said
+    assert "--url http://127.0.0.1:9100, or in GATEWAY_ADMIN_URL" in said
+    assert "gateway serve" not in said
 
 
 async def test_traceback_shows_where_an_error_came_from(closed_port: int) -> None:

@@ -44,7 +44,10 @@ async def test_a_meeting_is_found_ended_and_erased(
             await peer.send(SessionStart(meeting="standup", name=name, reads=["ja", "de"]))
             participants.append((await peer.until(SessionStarted))[-1].participant)
         assert await admin("meetings") == 0
-        assert capsys.readouterr().out == "default\tstandup\t2\t0\t0\t0\t-\n"
+        assert capsys.readouterr().out.splitlines() == [
+            "tenant\tmeeting\tconnected\taway\tpublications\tbytes\tnewest_at",
+            "default\tstandup\t2\t0\t0\t0\t-",
+        ]
         assert await admin("sessions", "standup") == 0
         lines = capsys.readouterr().out.splitlines()
         assert f"default\tstandup\t{participants[0]}\tAna\t-\tja,de\tno\t-" in lines
@@ -56,7 +59,13 @@ async def test_a_meeting_is_found_ended_and_erased(
         assert await admin("erase", "standup") == 0
         assert await admin("end", "standup") == 0
         assert await admin("sessions", "--tenant", "acme") == 0
-        assert capsys.readouterr().out == "erased\n1 sessions ended\n"
+        assert await admin("end", "nosuch") == 3
+        out, err = capsys.readouterr()
+        assert out == "erased\n1 sessions ended\n0 sessions ended\n"
+        assert err.splitlines() == [
+            "gateway: There are no sessions.",
+            "gateway: Nobody was in the meeting 'nosuch' of tenant default.",
+        ]
 
 
 async def test_processes_and_the_log_level(operator: Operator, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +75,8 @@ async def test_processes_and_the_log_level(operator: Operator, capsys: pytest.Ca
         assert await admin("workers", *where) == 0
         assert await admin("log-level", *where) == 0
         assert await admin("lanes", "--json", *where) == 0
-        workers, level, lanes = capsys.readouterr().out.splitlines()
+        head, workers, level, lanes = capsys.readouterr().out.splitlines()
+        assert head == "number\tpid\tstatus\trunning\twaiting"
         assert (workers.split("\t")[0], level, lanes[:10]) == ("-", before, '{"lanes":[')
         assert await admin("drain-worker", "1", *where) == 3
         assert await admin("drain-lane", "default", *where) == 3
@@ -86,7 +96,7 @@ async def test_webhooks(operator: Operator, capsys: pytest.CaptureFixture[str], 
             assert await admin("test-webhook", "backend", *where) == 0
     out, err = capsys.readouterr()
     host = other.url.split("/")[2]
-    assert out == f"backend\t{host}\t0\t-\t-\t-\tno\nIt answered with status 204.\n"
+    assert out.splitlines()[1:] == [f"backend\t{host}\t0\t-\t-\t-\tno", "It answered with status 204."]
     assert err == "gateway: It answered with status 500.\n"
 
 

@@ -53,9 +53,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 async def test_no_answer(closed_port: int) -> None:
     with pytest.raises(GatewayUnreachable) as caught:
         await no_session(f"http://127.0.0.1:{closed_port}")
-    assert str(caught.value) == (
-        f"No gateway answers at ws://127.0.0.1:{closed_port}: start one with `gateway serve`."
-    )
+    assert str(caught.value) == (f"No gateway answers at ws://127.0.0.1:{closed_port}: none runs there.")
 
 
 async def test_the_host_is_not_known() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -483,3 +485,12 @@ async def test_a_cancelled_caller_takes_nothing_back() -> None:
         saying.cancel()
         assert kinds(await reading) == ["UtteranceAccepted"]
     assert texts == ["Hello"]
+
+
+@pytest.mark.parametrize(
+    "codec", ["msgpack", msgspec.msgpack, Codec("other.v1", "JSON", msgspec.json, binary=False)]
+)
+async def test_codec_that_can_never_open_is_refused(codec: Any) -> None:
+    with pytest.raises(TypeError, match="codec is JSON or MSGPACK"):
+        async with connect("http://127.0.0.1:1", reads=(), codec=codec):
+            pass

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +17,7 @@ from gateway.config.loading import load
 from gateway.server.http import admin
 from scripts import dashboards
 from tests.cli.commands import ROOT
-from tests.deploy.programs import DEPLOY, run
+from tests.deploy.programs import DEPLOY, program, run
 
 pytestmark = pytest.mark.slow
 
@@ -59,6 +61,25 @@ def test_prometheus_accepts_its_file_and_asks_admin_ports() -> None:
     assert job["static_configs"] == [{"targets": [f"{name}:{port}" for name in gateways]}]
     # What the alerts ask for by the job's name.
     assert job["job_name"] == "gateway"
+
+
+# A process of its own, as labels stay.
+EVERY_METRIC = """
+from prometheus_client.metrics import MetricWrapperBase
+from gateway import metrics
+for metric in vars(metrics).values():
+    if isinstance(metric, MetricWrapperBase) and metric._labelnames:
+        metric.labels(*["x"] * len(metric._labelnames))
+print((metrics.exposition() + metrics.engine_exposition()).decode())
+"""
+
+
+def test_metrics_are_named_as_prometheus_wants() -> None:
+    page = subprocess.run([sys.executable, "-c", EVERY_METRIC], capture_output=True, check=True).stdout
+    lint = subprocess.run([program("promtool"), "check", "metrics"], input=page, capture_output=True, check=False)
+    # The name of earlier versions goes with the next one.
+    said = [line for line in lint.stderr.decode().splitlines() if "gateway_tenant_minutes_total" not in line]
+    assert (page.count(b"# TYPE gateway_") > 40, said) == (True, [])
 
 
 async def test_gateways_answer_under_their_scraped_names() -> None:

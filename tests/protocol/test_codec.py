@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.domain.errors import GatewayError, InvalidMessage, MessageTooLarge, ProtocolError, UnknownType
 from gateway.protocol.codec import CODECS, JSON, MSGPACK, Codec, negotiate
-from gateway.protocol.messages import Ping, TranslationDelta, UtteranceFinal, client_messages
+from gateway.protocol.messages import Ping, Resume, SessionStart, TranslationDelta, UtteranceFinal, client_messages
 
 BOTH = pytest.mark.parametrize("codec", CODECS.values(), ids=["json", "msgpack"])
 MAX = 10_000
@@ -77,6 +77,35 @@ def test_what_is_wrong_is_named(
     if field is not None and "..." in field:
         field = error.field  # msgspec does not tell the index
     assert (error.field, error.utterance) == (field, utterance)
+
+
+@BOTH
+@pytest.mark.parametrize("rev", [1.0, 1e3, 2.0**53 - 2])
+def test_whole_floats_are_integers(codec: Codec, rev: float) -> None:
+    said = {"type": "utterance.final", "id": "u", "rev": rev, "text": "x", "start_ms": 1e3, "new": [1.5]}
+    assert codec.decode(raw(codec, said), max_bytes=MAX) == UtteranceFinal(
+        id="u", rev=int(rev), text="x", start_ms=1_000
+    )
+    again = {"session": "s", "epoch": "e", "offset": 12.0}
+    started = codec.decode(raw(codec, {"type": "session.start", "reads": [], "resume": again}), max_bytes=MAX)
+    assert isinstance(started, SessionStart)
+    assert started.resume == Resume("s", "e", 12)
+
+
+@BOTH
+@pytest.mark.parametrize("rev", [1.5, -1.0, 2.0**53, 1e300])
+def test_other_floats_are_refused(codec: Codec, rev: float) -> None:
+    error = refusal(codec, raw(codec, {"type": "utterance.final", "id": "u", "rev": rev, "text": "x"}))
+    assert (type(error), error.field, error.utterance) == (InvalidMessage, "rev", "u")
+
+
+@BOTH
+def test_float_before_something_deep_is_refused(codec: Codec) -> None:
+    deep: Any = []
+    for _ in range(900):
+        deep = {"a": deep}
+    error = refusal(codec, raw(codec, {"type": "utterance.final", "rev": 1.0, "new": deep}))
+    assert type(error) is InvalidMessage
 
 
 NO_JSON = ["", "{", "nul", '{"type":"ping"} x', "\ud800", "[" * 5000]

@@ -6,8 +6,9 @@ Must not know: how texts are translated, who has which key.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -32,7 +33,7 @@ from gateway.domain.glossaries import Glossaries
 from gateway.domain.grants import Grant
 from gateway.domain.languages import AUTO, language_name, normalise
 from gateway.protocol import checks
-from gateway.server.compat.deepl_glossaries import SCHEMES, DeepLGlossaries, tag_of
+from gateway.server.compat.deepl_glossaries import SCHEMES, DeepLGlossaries, supported_code, tag_of
 from gateway.server.compat.markup import Kind, Rules
 from gateway.server.compat.requests import (
     CompatResource,
@@ -65,16 +66,31 @@ _FORMALITY: dict[str, Formality] = {
 }
 
 
+# A line break within a paragraph.
+_WRAPPED = re.compile(r"(?<=\S)[^\S\n]*\n[^\S\n]*(?=\S)")
+
+# What a translation without it would not be what was asked for.
+_REFUSED = ("style_id", "translation_memory_id", "custom_instructions")
+
+
 class _Text(Struct, frozen=True):
-    """What `/v2/translate` is given. Parameters without an effect here are not listed."""
+    """What `/v2/translate` is given, also what has no effect here; other parameters are ignored."""
 
     text: list[str]
     target_lang: str
     source_lang: str | None = None
     context: str | None = None
+    split_sentences: Literal["0", "1", "nonewlines"] = "1"
+    preserve_formatting: bool = False
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] = "default"
+    model_type: Literal["quality_optimized", "latency_optimized", "prefer_quality_optimized"] | None = None
     glossary_id: str | None = None
+    glossary_ids: list[str] = []
+    style_id: Any = None
+    translation_memory_id: Any = None
+    custom_instructions: Any = None
     tag_handling: Literal["xml", "html"] | None = None
+    tag_handling_version: Literal["v1", "v2"] | None = None
     ignore_tags: list[str] = []
     splitting_tags: list[str] = []
     non_splitting_tags: list[str] = []
@@ -82,7 +98,7 @@ class _Text(Struct, frozen=True):
     show_billed_characters: bool = False
 
 
-_LISTS = ("text", "ignore_tags", "splitting_tags", "non_splitting_tags")
+_LISTS = ("text", "glossary_ids", "ignore_tags", "splitting_tags", "non_splitting_tags")
 
 
 class _Type(Struct, frozen=True):
@@ -128,7 +144,10 @@ class _Api:
         filled = [(n, text) for n, text in enumerate(given.text) if text.strip()]
         answers = [_translation(text, given.source_lang or "", text, given) for text in given.text]
         if filled:
-            texts, rules = [(f"text[{n}]", text) for n, text in filled], _rules(given)
+            rules = _rules(given)
+            if rules is None and given.split_sentences != "1":
+                filled = [(n, _WRAPPED.sub(" ", text)) for n, text in filled]
+            texts = [(f"text[{n}]", text) for n, text in filled]
             check_texts(texts, self._parts.translator, rules)
             asked = Asked(
                 texts=texts,
@@ -139,32 +158,39 @@ class _Api:
                 formality=_FORMALITY.get(given.formality),
             )
             done = await translated(request, self._parts, grant, asked, rules)
-            for (n, text), each in zip(filled, done, strict=True):
-                answers[n] = _translation(text, each.source, each.text, given)
+            for (n, _), each in zip(filled, done, strict=True):
+                answers[n] = _translation(given.text[n], each.source, each.text, given)
         return json_response({"translations": answers})
 
     async def _terms(self, grant: Grant, address: str, given: _Text, texts: list[str]) -> dict[str, str]:
-        if not given.glossary_id:
-            return {}
-        return await self._glossaries.terms(
-            grant, address, given.glossary_id, given.source_lang or "", given.target_lang, texts
-        )
+        found: dict[str, str] = {}
+        for id in _glossary_ids(given):
+            source, target = given.source_lang or "", given.target_lang
+            found = await self._glossaries.terms(grant, address, id, source, target, texts)
+        return found
 
     def _check(self, given: _Text) -> None:
-        """Raises `LimitExceeded`, or `InvalidValue` for what would change the translation, and cannot."""
+        """Raises `LimitExceeded`, `UnsupportedLanguage`, or `InvalidValue` where a value has no effect here."""
         if not given.text:
-            raise InvalidValue("There is nothing to translate.", field="text")
+            raise InvalidValue("Parameter 'text' not specified.", field="text")
         checks.check_count(len(given.text), self._parts.translator.batch_texts, "texts", "text")
-        if given.glossary_id and not given.source_lang:
-            raise InvalidValue("With a glossary (glossary_id), source_lang is needed.", field="source_lang")
-        if (
-            given.formality in ("more", "less")
-            and "formality" not in self._parts.translator.engine.profile().options
-        ):
+        profile = self._parts.translator.engine.profile()
+        supported_code(given.target_lang, profile, "target_lang")
+        if given.source_lang:
+            supported_code(given.source_lang, profile, "source_lang")
+        if _glossary_ids(given) and not given.source_lang:
             raise InvalidValue(
-                "'formality' is not supported for given 'target_lang'; prefer_more and prefer_less are.",
+                "Use of a glossary requires the source_lang parameter to be specified.", field="source_lang"
+            )
+        if given.formality in ("more", "less") and "formality" not in profile.options:
+            raise InvalidValue(
+                f"Target language {given.target_lang[:20]!r} doesn't support formality; "
+                "prefer_more and prefer_less have no effect.",
                 field="formality",
             )
+        for name in _REFUSED:
+            if getattr(given, name) is not None:
+                raise InvalidValue(f"Value for '{name}' not supported: there are none here.", field=name)
 
     async def languages(self, request: Request) -> ASGIApp:
         await self._grant(request)
@@ -229,6 +255,14 @@ class _Resource(CompatResource):
                 return 400
 
 
+def _glossary_ids(given: _Text) -> list[str]:
+    """At most one. Raises `InvalidValue`."""
+    ids = [id for id in dict.fromkeys((given.glossary_id, *given.glossary_ids)) if id]
+    if len(ids) > 1:
+        raise InvalidValue("Value for 'glossary_ids' not supported: give one glossary.", field="glossary_ids")
+    return ids
+
+
 def _rules(given: _Text) -> Rules | None:
     if given.tag_handling is None:
         return None
@@ -256,4 +290,7 @@ def _translation(text: str, source: str, translation: str, given: _Text) -> dict
     answer: dict[str, str | int] = {"detected_source_language": normalise(source).upper(), "text": translation}
     if given.show_billed_characters:
         answer["billed_characters"] = len(text)
+    if given.model_type:
+        # There is one model.
+        answer["model_type_used"] = given.model_type.removeprefix("prefer_")
     return answer

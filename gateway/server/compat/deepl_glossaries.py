@@ -23,7 +23,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from gateway.domain.errors import Forbidden, InvalidValue, LogUnavailable
+from gateway.domain.engine import EngineProfile
+from gateway.domain.errors import Forbidden, InvalidValue, LogUnavailable, UnsupportedLanguage
 from gateway.domain.glossaries import Dictionary, Glossaries, Glossary
 from gateway.domain.grants import Grant, account_of_tenant
 from gateway.protocol import checks
@@ -237,12 +238,8 @@ class DeepLGlossaries(Struct, frozen=True):
         return glossary
 
     async def _create(self, request: Request, grant: Grant, name: str, given: Iterable[_Entries]) -> Glossary:
-        dictionaries = self._dictionaries(given)
-        if not dictionaries:
-            raise InvalidValue("A glossary needs a dictionary.", field="dictionaries")
-        glossary = Glossary(
-            id=secrets.token_hex(16), name=name, created_s=time.time(), dictionaries=tuple(dictionaries)
-        )
+        dictionaries = tuple(self._dictionaries(given))
+        glossary = Glossary(id=secrets.token_hex(16), name=name, created_s=time.time(), dictionaries=dictionaries)
         with self._attempt(request, grant, glossary.id):
             await self.glossaries().put(grant.tenant, glossary)
         return glossary
@@ -272,12 +269,17 @@ class DeepLGlossaries(Struct, frozen=True):
 
     def _pair(self, source: str, target: str) -> tuple[str, str]:
         profile = self.parts.translator.engine.profile()
-        pair = (
-            checks.supported_language(tag_of(source), profile.languages, "source_lang"),
-            checks.supported_language(tag_of(target), profile.languages, "target_lang"),
-        )
+        pair = supported_code(source, profile, "source_lang"), supported_code(target, profile, "target_lang")
         checks.check_pair(*pair, profile, "target_lang")
         return pair
+
+
+def supported_code(code: str, profile: EngineProfile, name: str) -> str:
+    """The tag of DeepL's code. Raises `UnsupportedLanguage` in DeepL's words."""
+    try:
+        return checks.supported_language(tag_of(code), profile.languages, name)
+    except UnsupportedLanguage as error:
+        raise UnsupportedLanguage(f"Value for '{name}' not supported. {error.message}", field=name) from None
 
 
 def tag_of(code: str) -> str:

@@ -1,4 +1,4 @@
-"""LibreTranslate's API: `/translate`, `/languages`, `/detect`. What else it has is refused in its own form.
+"""LibreTranslate's API: `/translate`, `/languages`, `/detect`, `/health`, `/spec`. The rest is refused as it does.
 
 Knows: LibreTranslate's fields and errors (https://docs.libretranslate.com).
 Must not know: how texts are translated, who has which key.
@@ -7,25 +7,39 @@ Must not know: how texts are translated, who has which key.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Callable, Collection
+from http import HTTPStatus
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from msgspec import Meta, Struct
+import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from gateway.domain.errors import Forbidden, ForeignOrigin, GatewayError, Unauthenticated
+from gateway import __version__
+from gateway.domain.engine import EngineProfile, EngineState
+from gateway.domain.errors import (
+    EngineFailed,
+    EngineUnavailable,
+    Forbidden,
+    ForeignOrigin,
+    GatewayError,
+    InvalidValue,
+    LimitExceeded,
+    Unauthenticated,
+    UnsupportedLanguage,
+)
 from gateway.domain.grants import Grant
-from gateway.domain.languages import AUTO, UNDETERMINED, language_name
+from gateway.domain.languages import AUTO, UNDETERMINED, language_name, normalise
 from gateway.server.compat.markup import Rules
 from gateway.server.compat.requests import CompatResource, Parts, check_unread, known, parameters, translated
 from gateway.server.guard.identity import client_account
-from gateway.server.http.responses import json_response
+from gateway.server.http.responses import Endpoint, StatusError, json_response
 from gateway.server.translate.plan import Asked
 
-# Bodies of one address that are read at a time without a key in the header: the key is in them.
+# Bodies of one address that are read at a time without a key in the header: the key may be in them.
 _MOST_UNKNOWN = 16
 
 
@@ -34,22 +48,23 @@ class _Keyed(Struct, frozen=True, kw_only=True):
 
 
 _Fields = TypeVar("_Fields", bound=_Keyed)
+_Value = TypeVar("_Value")
 
 
 class _Text(_Keyed, frozen=True, kw_only=True):
-    """What `/translate` is given."""
+    """What `/translate` is given. What is missing is None, as LibreTranslate has its own words for it."""
 
-    q: str | list[str]
-    target: str
-    source: str = AUTO
-    format: Literal["text", "html"] = "text"
-    alternatives: Annotated[int, Meta(ge=0)] | None = None
+    q: str | list[str] | None = None
+    source: str | None = None
+    target: str | None = None
+    format: str | None = None
+    alternatives: str | int | None = None
 
 
 class _Unknown(_Keyed, frozen=True, kw_only=True):
     """What `/detect` is given."""
 
-    q: str
+    q: str | None = None
 
 
 def routes(parts: Parts) -> list[BaseRoute]:
@@ -59,8 +74,10 @@ def routes(parts: Parts) -> list[BaseRoute]:
         Route("/translate", _Resource(POST=api.translate)),
         Route("/languages", _Resource(GET=api.languages)),
         Route("/detect", _Resource(POST=api.detect)),
-        Route("/translate_file", _Resource()),
-        Route("/suggest", _Resource()),
+        Route("/health", _Resource(GET=api.health)),
+        Route("/spec", _Resource(GET=api.spec)),
+        Route("/translate_file", _Resource(POST=_disabled("Files translation are disabled on this server."))),
+        Route("/suggest", _Resource(POST=_disabled("Suggestions are disabled on this server."))),
         Route("/frontend/settings", _Resource()),
     ]
 
@@ -73,19 +90,27 @@ class _Api:
 
     async def translate(self, request: Request) -> ASGIApp:
         grant, given = await self._asked(request, _Text, check_unread)
-        texts = [given.q] if isinstance(given.q, str) else given.q
-        asked = Asked(
-            texts=[("q", text) for text in texts], targets=[("target", given.target)], source=given.source
-        )
-        rules = Rules("html") if given.format == "html" else None
-        done = await translated(request, self._parts, grant, asked, rules)
+        q, target = _needed(given.q, "q"), _needed(given.target, "target")
+        source, is_html = given.source or AUTO, _is_html(given.format)
+        texts = [q] if isinstance(q, str) else q
+        translator = self._parts.translator
+        for size, limit in [
+            (len(texts), translator.batch_texts),
+            *((len(text), translator.limits.text_chars) for text in texts if not is_html),
+        ]:
+            if size > limit:
+                raise LimitExceeded(f"Invalid request: request ({size}) exceeds text limit ({limit})", field="q")
+        _check_languages(source, target, translator.engine.profile())
+        asked = Asked(texts=[("q", text) for text in texts], targets=[("target", target)], source=source)
+        alternatives = _number(given.alternatives)
+        done = await translated(request, self._parts, grant, asked, Rules("html") if is_html else None)
         answer: dict[str, object] = {"translatedText": [each.text for each in done]}
-        if given.source == AUTO:
+        if source == AUTO:
             answer["detectedLanguage"] = [self._detected(each.plain)[0] for each in done]
-        if given.alternatives:
+        if alternatives:
             # The engine has one translation of a text.
             answer["alternatives"] = [[] for _ in done]
-        if isinstance(given.q, str):
+        if isinstance(q, str):
             answer = {name: values[0] for name, values in answer.items() if isinstance(values, list)}
         return json_response(answer)
 
@@ -100,8 +125,31 @@ class _Api:
 
     async def detect(self, request: Request) -> ASGIApp:
         _, given = await self._asked(request, _Unknown, lambda *_: None)
+        q = _needed(given.q, "q")
         await self._parts.translator.detector.load()
-        return json_response(self._detected(given.q))
+        return json_response(self._detected(q))
+
+    async def health(self, _request: Request) -> ASGIApp:
+        """LibreTranslate answers once its models are loaded."""
+        health = self._parts.translator.engine.health()
+        if health.state not in (EngineState.READY, EngineState.RESTARTING):
+            raise EngineUnavailable(health.reason)
+        return json_response({"status": "ok"})
+
+    async def spec(self, _request: Request) -> ASGIApp:
+        return json_response(
+            {
+                "swagger": "2.0",
+                "info": {"title": "LibreTranslate", "version": __version__},
+                "basePath": "/",
+                "paths": {
+                    "/translate": {"post": _operation("Translate Text", _Text, ("q", "target"))},
+                    "/detect": {"post": _operation("Detect Language", _Unknown, ("q",))},
+                    "/languages": {"get": _operation("Get Supported Languages")},
+                    "/health": {"get": _operation("Health Check")},
+                },
+            }
+        )
 
     def _detected(self, text: str) -> list[dict[str, object]]:
         """The likeliest first, with their confidence in percent."""
@@ -135,17 +183,90 @@ class _Resource(CompatResource):
 
     NOT_FOUND = "This gateway has no such part of LibreTranslate's API: it has texts and languages."
 
+    def message(self, error: GatewayError) -> str:
+        match error:
+            case Unauthenticated(why="missing"):
+                return "Please contact the server operator to get an API key"
+            case Unauthenticated():
+                return "Invalid API key"
+            case EngineFailed():
+                return f"Cannot translate text: {error.message}"
+            case _ if error.http_status == HTTPStatus.TOO_MANY_REQUESTS:
+                return f"Slowdown: {error.message}"
+            case _:
+                return error.message
+
     def body(self, message: str) -> dict[str, str]:
         return {"error": message}
 
     def status(self, error: GatewayError) -> int:
         match error:
+            case Unauthenticated(why="missing"):
+                return 400
             case Unauthenticated() | Forbidden() | ForeignOrigin():
                 return 403
             case _ if error.http_status == 422:
                 return 400
             case _:
                 return error.http_status
+
+
+def _needed(value: _Value | None, name: str) -> _Value:
+    if not value:
+        raise InvalidValue(f"Invalid request: missing {name} parameter", field=name)
+    return value
+
+
+def _is_html(format: str | None) -> bool:
+    if format not in (None, "", "text", "html"):
+        raise InvalidValue(f"{format[:20]} format is not supported", field="format")
+    return format == "html"
+
+
+def _number(alternatives: str | int | None) -> int:
+    try:
+        return max(0, int(alternatives or 0))
+    except ValueError:
+        raise InvalidValue(
+            "Invalid request: alternatives parameter is not a number", field="alternatives"
+        ) from None
+
+
+def _check_languages(source: str, target: str, profile: EngineProfile) -> None:
+    """Raises `UnsupportedLanguage`."""
+    for name, tag, known_tags in (
+        ("source", source, (AUTO, *profile.languages)),
+        ("target", target, profile.languages),
+    ):
+        if normalise(tag) not in known_tags:
+            raise UnsupportedLanguage(f"{tag[:20]} is not supported", field=name)
+    of, into = normalise(source), normalise(target)
+    if of not in (AUTO, into) and not profile.translates(of, into):
+        raise UnsupportedLanguage(
+            f"{language_name(into)} ({into}) is not available as a target language from "
+            f"{language_name(of)} ({of})",
+            field="target",
+        )
+
+
+def _disabled(sentence: str) -> Endpoint:
+    async def refuse(_request: Request) -> ASGIApp:
+        raise StatusError(HTTPStatus.FORBIDDEN, sentence)
+
+    return refuse
+
+
+def _operation(summary: str, fields: type[Struct] | None = None, required: Collection[str] = ()) -> dict[str, Any]:
+    """An operation of the Swagger document, with the fields as parameters."""
+    schemas = {} if fields is None else msgspec.json.schema(fields)["$defs"][fields.__name__]["properties"]
+    return {
+        "summary": summary,
+        "parameters": [
+            {"in": "formData", "name": name, "required": name in required, "schema": schema}
+            for name, schema in schemas.items()
+        ],
+        "responses": {"200": {"description": "Success"}, "400": {"description": "Invalid request"}},
+    }
 
 
 def _has_bearer(request: Request) -> bool:

@@ -68,10 +68,14 @@ class CompatResource(Resource):
             status, headers = int(error.status), error.headers or {}
         else:
             metrics.ERRORS.labels(error.code).inc()
-            message, status, headers = error.message, self.status(error), retry_after(error)
+            message, status, headers = self.message(error), self.status(error), retry_after(error)
         response = json_response(self.body(message), status)
         response.headers.update(headers)
         return response
+
+    def message(self, error: GatewayError) -> str:
+        """The sentence with which the service would answer."""
+        return error.message
 
     def body(self, message: str) -> dict[str, str]:
         """The error as the service has it."""
@@ -119,7 +123,6 @@ def _read(
         given: Any = _of_form(address.decode(), lists)
     except ValueError as error:
         raise InvalidMessage(f"The parameters in the address cannot be read: {error}.") from None
-    given.pop("api_key", None)  # addresses are in logs
     try:
         if is_json:
             # Some clients say the type of a body that they do not send.
@@ -131,8 +134,11 @@ def _read(
         return msgspec.convert(given, fields, strict=False)
     except msgspec.ValidationError as error:
         field, sentence = where_and_why(error)
-        # These services have no other place for the field.
-        raise InvalidMessage(f"{sentence} ({field})." if field else f"{sentence}.", field=field) from None
+        # These services have no other place for the field. The words are DeepL's.
+        if field and sentence.startswith("Object missing"):
+            raise InvalidMessage(f"Parameter '{field}' not specified.", field=field) from None
+        value = f"Value for '{field}' not supported: " if field else ""
+        raise InvalidMessage(f"{value}{sentence}.", field=field) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InvalidMessage(f"The body is neither JSON nor a form: {error}.") from None
 

@@ -58,9 +58,7 @@ from gateway.translation.scheduling.scheduler import Throttle
 def routes(api: Api, log: EventLog) -> list[BaseRoute]:
     """Every HTTP route of the gateway."""
     translator = api.translator
-    transcripts = Transcripts(
-        log, translator.engine, api.identity, api.audit, most_languages=translator.limits.languages
-    )
+    transcripts = Transcripts(log, translator.engine, api.identity, api.audit, translator.limits)
     codes = QrCodes(translator.thread)
     return [
         Route("/v1/translate", Resource(POST=api.translate)),

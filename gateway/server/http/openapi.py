@@ -15,7 +15,14 @@ import msgspec
 from msgspec import Struct, structs
 
 from gateway import __version__
-from gateway.domain.errors import EngineUnavailable, Forbidden, GatewayError, LogUnavailable, Unauthenticated
+from gateway.domain.errors import (
+    EngineUnavailable,
+    Forbidden,
+    GatewayError,
+    LogUnavailable,
+    Unauthenticated,
+    UnknownMeeting,
+)
 from gateway.protocol.asyncapi import LICENSE, Document, ErrorMeaning, components, doc, error_meaning, ref
 from gateway.protocol.checks import MEETING_ID
 from gateway.protocol.limits import Limits
@@ -301,7 +308,7 @@ def _erase(limits: Limits) -> Document:
         "erase",
         "Let go of what was said in a meeting.",
         {"204": {"description": "Nothing of it is kept."}},
-        (Unauthenticated, Forbidden, LogUnavailable),
+        (Unauthenticated, Forbidden, UnknownMeeting, LogUnavailable),
         secured=True,
         parameters=[_meeting(limits)],
     )

@@ -37,6 +37,7 @@ from gateway.domain.log import Page, Publication, Said
 from gateway.domain.ports import Engine, EventLog
 from gateway.meeting.transcript import Spoken, marked, plain_text, readable, subrip, transcript, webvtt
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
+from gateway.protocol.limits import Limits
 from gateway.server.guard.audit import Attempt, Audit
 from gateway.server.guard.fair_thread import FairThread
 from gateway.server.guard.identity import Identity, client_account
@@ -68,16 +69,14 @@ _MOST_WANTED = 4
 
 
 class Transcripts:
-    """The endpoint. most_languages: of one transcript."""
+    """The endpoints."""
 
-    def __init__(
-        self, log: EventLog, engine: Engine, identity: Identity, audit: Audit, *, most_languages: int
-    ) -> None:
+    def __init__(self, log: EventLog, engine: Engine, identity: Identity, audit: Audit, limits: Limits) -> None:
         self._identity = identity
         self._audit = audit
         self._log = log
         self._engine = engine
-        self._most_languages = most_languages
+        self._limits = limits
         self._thread = FairThread("transcripts")
         # Account → transcripts that are waited for, made or sent.
         self._wanted: Counter[str] = Counter()
@@ -95,7 +94,7 @@ class Transcripts:
         attempt.grant = grant = await self._identity.grant_of(request)
         attempt.meeting = meeting
         _check(grant, meeting)
-        langs = languages(request.query_params.getlist("lang"), known=self._known(), most=self._most_languages)
+        langs = languages(request.query_params.getlist("lang"), known=self._known(), most=self._limits.languages)
         part = wanted_part(request.query_params, format)
         mark = is_marked(request.query_params, format)
         account = account_of_tenant(grant, client_account(request))
@@ -120,7 +119,9 @@ class Transcripts:
             check_role(grant, "admin")
             if not grant.any_meeting and grant.meeting != meeting:
                 raise Forbidden("The token is for another meeting.")
-            if is_meeting_id(meeting) and await self._log.erase(meeting_key(grant.tenant, meeting)):
+            if not is_meeting_id(meeting) or len(meeting) > self._limits.id_chars:
+                raise UnknownMeeting("No meeting can have this id.")
+            if await self._log.erase(meeting_key(grant.tenant, meeting)):
                 hashed = hash_of_meeting(grant.tenant, meeting)
                 _log.warning("%s has erased the transcript of meeting %s", grant.subject, hashed)
         return Response(status_code=204, headers={"Cache-Control": "no-store"})

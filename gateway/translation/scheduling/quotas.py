@@ -102,6 +102,7 @@ class Quotas:
             self._counted.add((meeting, lang))
             self._batch.minutes[tenant] += 1
             self._batch.minutes_of_meetings.append(MinuteOfMeeting(tenant, meeting, lang, minute))
+            metrics.TENANT_TRANSLATED_S.labels(tenant).inc(_MINUTE_S)
             metrics.TENANT_MINUTES.labels(tenant).inc()
 
     def today(self, tenant: str) -> DayOfTenant:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import deepl
 import httpx
 import pytest
+from deepl.api_data import ModelType
 
 from gateway.config import AuthSettings, Settings
 from gateway.domain.engine import TranslationOptions
@@ -143,6 +144,51 @@ async def test_a_form_works_as_json_does(gateway: Running) -> None:
         ]
     }
     assert plain == {"translations": [{"detected_source_language": "EN", "text": "[zh] hi"}]}
+
+
+@pytest.mark.parametrize("model_type", list(ModelType))
+async def test_model_type_is_answered(gateway: Running, model_type: ModelType) -> None:
+    texts = ["hi", ""]
+    said = await asked(
+        gateway,
+        lambda client: client.translate_text(texts, source_lang="EN", target_lang="DE", model_type=model_type),
+    )
+    assert isinstance(said, list)
+    used = "latency_optimized" if model_type is ModelType.LATENCY_OPTIMIZED else "quality_optimized"
+    assert [result.model_type_used for result in said] == [used, used]
+    without = await asked(gateway, lambda client: client.translate_text("hi", source_lang="EN", target_lang="DE"))
+    assert isinstance(without, deepl.TextResult)
+    assert without.model_type_used is None
+
+
+@pytest.mark.parametrize(
+    ("split_sentences", "said"),
+    [
+        (None, "[de] One two \n[de] three.\n\n[de] Four."),
+        ("1", "[de] One two \n[de] three.\n\n[de] Four."),
+        ("nonewlines", "[de] One two three.\n\n[de] Four."),
+        ("0", "[de] One two three.\n\n[de] Four."),
+    ],
+)
+async def test_wrapped_lines_are_joined_if_asked(gateway: Running, split_sentences: str | None, said: str) -> None:
+    text = "One two \nthree.\n\nFour."
+    result = await asked(
+        gateway,
+        lambda client: client.translate_text(
+            text, source_lang="EN", target_lang="DE", split_sentences=split_sentences
+        ),
+    )
+    assert isinstance(result, deepl.TextResult)
+    assert (result.text, result.billed_characters) == (said, len(text))
+
+
+@pytest.mark.parametrize("missing", ["text", "target_lang"])
+async def test_missing_parameter_is_named(missing: str) -> None:
+    async with serving() as (_, client):
+        given = {"text": ["hi"], "target_lang": "DE"}
+        given.pop(missing)
+        answer = await client.post("/v2/translate", json=given)
+    assert (answer.status_code, answer.json()) == (400, {"message": f"Parameter '{missing}' not specified."})
 
 
 # ---------------------------------------------------------------- tags
@@ -334,15 +380,24 @@ async def test_meeting_token_translates_and_learns_no_usage(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"target_lang": "TLH"}, "'TLH'"),
-        ({"source_lang": "TLH"}, "'TLH'"),
+        ({"target_lang": "XX"}, "Value for 'target_lang' not supported"),
+        ({"source_lang": "XX"}, "Value for 'source_lang' not supported"),
         ({"tag_handling": "xml", "text": "a <b>"}, "tag_handling.*mismatched tag"),
         ({"tag_handling": "json"}, "tag_handling"),
         ({"tag_handling": "html", "text": "<b>" + "a" * 21}, "21 characters"),
         ({"tag_handling": "html", "text": "".join(f"<br>a{n}" for n in range(257))}, "limit is 256"),
         ({"tag_handling": "html", "text": "<" * 65_537}, "limit is 65536"),
         ({"glossary": "an id"}, "takes no glossaries"),
-        ({"formality": "more"}, "'formality' is not supported"),
+        ({"formality": "more"}, "Target language 'DE' doesn't support formality"),
+        ({"formality": "invalid"}, "Value for 'formality' not supported"),
+        ({"split_sentences": "invalid"}, "Value for 'split_sentences' not supported"),
+        ({"extra_body_parameters": {"preserve_formatting": "maybe"}}, "Value for 'preserve_formatting' not"),
+        ({"extra_body_parameters": {"model_type": "best"}}, "Value for 'model_type' not supported"),
+        ({"tag_handling": "xml", "tag_handling_version": "v3"}, "Value for 'tag_handling_version' not supported"),
+        ({"extra_body_parameters": {"style_id": "an id"}}, "style_id"),
+        ({"translation_memory": "an id"}, "translation_memory_id"),
+        ({"custom_instructions": ["be brief"]}, "custom_instructions"),
+        ({"glossary_ids": ["one", "two"]}, "glossary_ids"),
         ({"context": "c" * 31}, "context has 31 characters"),
         ({"text": "a" * 21}, "21 characters"),
         ({"text": ["fine", "FAIL"]}, "this text fails"),

@@ -164,12 +164,12 @@ async def test_several_dictionaries(gateway: Running) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"source_lang": "tlh"}, "'tlh'"),
+        ({"source_lang": "tlh"}, "Value for 'source_lang' not supported. "),
         ({"target_lang": "en"}, "English"),
         ({"entries": "a"}, "two terms"),
         ({"entries_format": "xls"}, "entries_format"),
         ({"name": ""}, "name"),
-        ({"entries": None}, "entries"),
+        ({"entries": None}, "Value for 'entries' not supported"),
     ],
 )
 async def test_what_cannot_be_kept_is_said(body: dict[str, Any], said: str) -> None:
@@ -184,7 +184,6 @@ async def test_what_cannot_be_kept_is_said(body: dict[str, Any], said: str) -> N
 @pytest.mark.parametrize(
     ("dictionaries", "said"),
     [
-        ([], "needs a dictionary"),
         ([{"source_lang": "en", "target_lang": "de", "entries": "a\tb"}] * 2, "Two dictionaries"),
     ],
 )
@@ -193,6 +192,30 @@ async def test_dictionaries_that_do_not_do(dictionaries: list[Any], said: str) -
         answer = await client.post("/v3/glossaries", json={"name": "n", "dictionaries": dictionaries})
     assert answer.status_code == 400
     assert said in answer.json()["message"]
+
+
+async def test_glossary_may_begin_without_dictionaries(gateway: Running) -> None:
+    def steps(client: deepl.DeepLClient) -> None:
+        made = client.create_multilingual_glossary("Words", [])
+        assert made.dictionaries == []
+        assert client.list_glossaries() == []
+        entries = MultilingualGlossaryDictionaryEntries("EN", "DE", {"launch": "Start"})
+        client.replace_multilingual_glossary_dictionary(made, entries)
+        assert client.get_glossary_entries(made.glossary_id) == {"launch": "Start"}
+
+    await asked(gateway, steps)
+
+
+async def test_list_of_one_glossary_is_used(gateway: Running) -> None:
+    terms = noted_terms(gateway)
+    made = await asked(gateway, lambda client: client.create_glossary("Words", "EN", "DE", TERMS))
+    await asked(
+        gateway,
+        lambda client: client.translate_text(
+            "launch", source_lang="EN", target_lang="DE", glossary_ids=[made.glossary_id]
+        ),
+    )
+    assert terms == [{"launch": "Start"}]
 
 
 async def test_changes_at_the_same_time_are_all_kept() -> None:

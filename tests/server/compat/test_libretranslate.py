@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,16 @@ from urllib.error import HTTPError
 
 import pytest
 from libretranslatepy import LibreTranslateAPI
+from msgspec.structs import replace
 
 from gateway.config import Settings
+from gateway.domain.engine import EngineHealth, EngineState
 from gateway.engines.simulated import Script
 from gateway.protocol.limits import Limits
 from tests.gateways import Running, running
 from tests.keys import Keyring
 from tests.over_http import serving
+from tests.server.http.test_usage import Acme
 
 
 @pytest.fixture
@@ -67,14 +71,21 @@ async def test_alternatives_are_none() -> None:
 @pytest.mark.parametrize(
     ("fields", "status", "message"),
     [
-        ({"target": "tlh"}, 400, "'tlh'"),
-        ({"format": "markdown"}, 400, "format"),
-        ({"format": "html", "q": []}, 400, "nothing"),
+        ({"target": "zz"}, 400, "zz is not supported"),
+        ({"source": "zz"}, 400, "zz is not supported"),
+        ({"target": "auto"}, 400, "auto is not supported"),
+        ({"format": "markdown"}, 400, "markdown format is not supported"),
+        ({"q": []}, 400, "Invalid request: missing q parameter"),
+        ({"q": ""}, 400, "Invalid request: missing q parameter"),
+        ({"q": None}, 400, "Invalid request: missing q parameter"),
+        ({"target": None}, 400, "Invalid request: missing target parameter"),
+        ({"alternatives": "many"}, 400, "Invalid request: alternatives parameter is not a number"),
+        ({"q": "a" * 21}, 400, "Invalid request: request (21) exceeds text limit (20)"),
+        ({"q": ["a"] * 65}, 400, "Invalid request: request (65) exceeds text limit (64)"),
+        ({"q": "a" * 21, "format": "html"}, 400, "21 characters"),
         ({"q": " "}, 400, "empty"),
-        ({"q": "a" * 21}, 400, "21 characters"),
-        ({"q": ["fine", "FAIL"]}, 502, "this text fails"),
+        ({"q": ["fine", "FAIL"]}, 502, "Cannot translate text: "),
         ({"q": 1}, 400, "Expected"),
-        ({"target": None}, 400, "Expected"),
     ],
 )
 async def test_what_cannot_be_done_is_said_in_its_form(fields: dict[str, Any], status: int, message: str) -> None:
@@ -84,12 +95,48 @@ async def test_what_cannot_be_done_is_said_in_its_form(fields: dict[str, Any], s
     assert message in answer.json()["error"]
 
 
-@pytest.mark.parametrize("path", ["/translate_file", "/suggest", "/frontend/settings"])
-async def test_what_the_gateway_does_not_have(path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("/translate_file", 403, "Files translation are disabled on this server."),
+        ("/suggest", 403, "Suggestions are disabled on this server."),
+        ("/frontend/settings", 404, "LibreTranslate"),
+    ],
+)
+async def test_what_the_gateway_does_not_have(path: str, status: int, said: str) -> None:
     async with serving() as (_, client):
         answer = await client.post(path, json={})
-    assert answer.status_code == 404
-    assert "LibreTranslate" in answer.json()["error"]
+    assert answer.status_code == status
+    assert said in answer.json()["error"]
+
+
+async def test_pair_that_nothing_translates_is_named() -> None:
+    async with serving() as (gateway, client):
+        profile = replace(gateway.gateway.engine.profile(), pairs=frozenset({("de", "en"), ("en", "fr")}))
+        gateway.gateway.engine.profile = lambda: profile  # type: ignore[method-assign]
+        answer = await client.post("/translate", json={"q": "a", "source": "de", "target": "fr"})
+    assert answer.json() == {"error": "French (fr) is not available as a target language from German (de)"}
+
+
+async def test_health_follows_the_engine() -> None:
+    async with serving() as (gateway, client):
+        well = await client.get("/health")
+        health = EngineHealth(EngineState.STARTING, "The model is loading.")
+        gateway.gateway.engine.health = lambda: health  # type: ignore[method-assign]
+        loading = await client.get("/health")
+    assert (well.status_code, well.json()) == (200, {"status": "ok"})
+    assert (loading.status_code, loading.json()) == (503, {"error": "The model is loading."})
+
+
+async def test_spec_names_what_is_served() -> None:
+    async with serving() as (_, client):
+        spec = (await client.get("/spec")).json()
+        for path, operations in spec["paths"].items():
+            for method in operations:
+                assert (await client.request(method, path)).status_code != 404
+    parameters = spec["paths"]["/translate"]["post"]["parameters"]
+    assert {each["name"] for each in parameters if each["required"]} == {"q", "target"}
+    assert {"source", "format", "alternatives", "api_key"} < {each["name"] for each in parameters}
 
 
 async def test_keys(tmp_path: Path) -> None:
@@ -104,10 +151,34 @@ async def test_keys(tmp_path: Path) -> None:
             for key in (None, "wrong"):
                 with pytest.raises(HTTPError) as caught:
                     await asked(gateway, call, key)
-                assert caught.value.code == 403
-                assert b'"error"' in caught.value.read()
+                said = json.loads(caught.value.read())["error"]
                 caught.value.close()
+                assert (caught.value.code, said) == (
+                    (403, "Invalid API key")
+                    if key
+                    else (400, "Please contact the server operator to get an API key")
+                )
         assert await asked(gateway, lambda client: client.languages())
+
+
+async def test_everything_may_be_in_the_query(tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    async with serving(settings=keys.settings()) as (_, client):
+        for key, status in [(keys.api_key, 200), ("wrong", 403)]:
+            query = {"q": "hi", "source": "en", "target": "ja", "format": "text", "api_key": key}
+            answer = await client.post("/translate", params=query)
+            assert answer.status_code == status
+            assert (await client.post("/detect", params=query)).status_code == status
+
+
+async def test_call_with_too_much_waiting_is_slowed_down(tmp_path: Path) -> None:
+    acme = Acme(tmp_path)
+    acme.allow(waiting=0)
+    async with serving(settings=acme.settings(), script=Script(max_running=1)) as (_, client):
+        body = {"q": ["a"] * 6, "source": "en", "target": "de", "api_key": acme.api_key}
+        answer = await client.post("/translate", json=body)
+    assert answer.status_code == 429
+    assert answer.json()["error"].startswith("Slowdown: ")
 
 
 async def test_header_key_is_checked_before_the_body(tmp_path: Path) -> None:

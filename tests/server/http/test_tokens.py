@@ -321,6 +321,9 @@ async def test_what_was_said_is_erased_by_whoever_may(door: Door) -> None:
     assert (await erase(await door.token(meeting="standup", roles=["admin"]))).status_code == 204
     check(await door.transcript(door.keys["acme"]), 404, "unknown_meeting")
     assert (await erase(door.keys["acme"], "never")).status_code == 204
+    assert (await erase(door.keys["acme"], "a" * 64)).status_code == 204
+    for impossible in ("a" * 65, "a b", "..."):
+        check(await erase(door.keys["acme"], impossible), 404, "unknown_meeting")
 
 
 async def test_where_nobody_needs_a_token_nobody_erases() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway import metrics
 from gateway.domain.errors import DailyQuotaExceeded, LogUnavailable, QuotaExceeded
 from gateway.domain.quotas import NO_QUOTA, DayOfTenant, Metered, Quota, Totals
 from gateway.stores.memory_meter import MemoryMeter, MemoryMeterStore
@@ -39,6 +40,16 @@ def test_characters_count_once_for_each_translation() -> None:
     tenants.quotas.translated("acme", "", "ja", 5)
     assert tenants.used() == (19, 2)
     assert tenants.used("other") == (0, 0)
+
+
+def test_metrics_count_seconds_of_meetings() -> None:
+    tenants = Tenants()
+    for meeting in ("measured/m", "measured/m", "measured/n"):
+        tenants.quotas.translated("measured", meeting, "ja", 1)
+    page = metrics.exposition().decode()
+    assert 'gateway_tenant_translated_seconds_total{tenant="measured"} 120.0' in page
+    # Its name in earlier versions.
+    assert 'gateway_tenant_minutes_total{tenant="measured"} 2.0' in page
 
 
 def test_a_minute_counts_once_for_each_meeting_and_language() -> None:

@@ -10,6 +10,9 @@ import { wellFormed } from "./well_formed.js";
  * @property {(frame: Uint8Array) => any} decode
  */
 
+// The message `{ type: "ping" }`.
+const PING = Uint8Array.of(0x81, 0xa4, ...new TextEncoder().encode("type"), 0xa4, ...new TextEncoder().encode("ping"));
+
 export class Frames {
   #codec;
 
@@ -18,6 +21,12 @@ export class Frames {
     this.#codec = codec;
     if (codec && !(codec.encode instanceof Function && codec.decode instanceof Function)) {
       throw new TypeError("A codec has the functions `encode` and `decode`, as the module @msgpack/msgpack has them.");
+    }
+    // With another one, the gateway would end every connection, and the client open the next.
+    if (codec && !isMsgpack(codec)) {
+      throw new TypeError(
+        "A codec makes a Uint8Array of msgpack of an object, and an object of it: @msgpack/msgpack does.",
+      );
     }
   }
 
@@ -41,6 +50,16 @@ export class Frames {
   decode(frame) {
     if (typeof frame === "string") return this.#codec ? undefined : JSON.parse(frame);
     return this.#codec?.decode(new Uint8Array(frame));
+  }
+}
+
+/** @param {Codec} codec */
+function isMsgpack(codec) {
+  try {
+    const frame = codec.encode({ type: "ping" });
+    return ArrayBuffer.isView(frame) && [frame, PING].every((bytes) => codec.decode(bytes).type === "ping");
+  } catch {
+    return false;
   }
 }
 
