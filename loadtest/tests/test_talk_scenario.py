@@ -420,16 +420,19 @@ def test_misheard_words_are_soon_corrected(english: list[Stream]) -> None:
 
 def test_styles_are_what_they_say(english: list[Stream]) -> None:
     assert {stream.style for stream in english} == set(Style)
+    written: list[str] = []
     for stream in english:
         final = stream.final.text
         match stream.style:
             case Style.WRITTEN:
-                assert final != bare(final, "en")
+                written.append(final)
             case Style.BARE:
                 assert final == bare(final, "en")
             case Style.POLISHED:
-                assert final != bare(final, "en")
+                written.append(final)
                 assert all(bare(revision.text, "en") == revision.text for revision in stream.revisions)
+    # Some people write "brb".
+    assert sum(final == bare(final, "en") for final in written) < len(written) / 10
 
 
 def test_one_utterance_in_seven_is_no_sentence(english: list[Stream]) -> None:

@@ -25,5 +25,5 @@ def test_the_address_is_that_of_the_stream_over_http(given: str, address: str) -
 
 def test_closed_port_is_explained(closed_port: int) -> None:
     address = f"http://127.0.0.1:{closed_port}"
-    with pytest.raises(GatewayUnreachable, match=f"^No gateway answers at {address}: start one"):
+    with pytest.raises(GatewayUnreachable, match=f"^No gateway answers at {address}: none runs there"):
         fetch(Request(f"{address}/readyz"), 10.0)  # noqa: S310 -- its scheme is http

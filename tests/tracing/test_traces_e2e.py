@@ -171,14 +171,17 @@ async def test_an_example_of_each_latency_names_its_trace(gateway: GatewayProces
     request = urllib.request.Request(  # noqa: S310 -- our own address
         f"{gateway.url}/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"}
     )
-    with await asyncio.to_thread(urllib.request.urlopen, request) as response:
-        kind, page = response.headers["Content-Type"], response.read().decode()
+    wanted = {"gateway_first_token_seconds", "gateway_queue_seconds", "gateway_translation_seconds"}
+    found: set[str] = set()
+    # What is said first of a meeting may be what others said before.
+    while found < wanted:
+        with await asyncio.to_thread(urllib.request.urlopen, request) as response:
+            kind, page = response.headers["Content-Type"], response.read().decode()
+        examples = [line for line in page.splitlines() if f'trace_id="{trace}"' in line]
+        found = wanted & {line.partition("_bucket")[0] for line in examples}
     assert kind.startswith("application/openmetrics-text")
     # It reads strictly, as Prometheus does.
     assert [*text_string_to_metric_families(page)]  # type: ignore[no-untyped-call]
-    for name in ("gateway_first_token_seconds", "gateway_queue_seconds", "gateway_translation_seconds"):
-        examples = [line for line in page.splitlines() if line.startswith(f"{name}_bucket") and " # {" in line]
-        assert any(f'trace_id="{trace}"' in line for line in examples), name
     assert " # {" not in gateway.get("/metrics")
 
 
