@@ -226,7 +226,7 @@ class Gateway:
         # Its own address, where there is one, has the metrics; others could learn from them what is going on.
         own_address = settings.admin_port is not None or not is_loopback(settings.host) or self._keys is not None
         read = admin.own_metrics(self.engine) if workers is None else workers.metrics
-        translator = Translator(
+        self._translator = translator = Translator(
             self.scheduler, self.engine, settings.limits, detector, segment_chars=settings.segment_chars
         )
         compatible = Parts(translator, identity, audit, origins)
@@ -414,6 +414,7 @@ class Gateway:
         """Admit nothing more, finish what was accepted within the deadline, close every session."""
         deadline_s = self.settings.drain_s
         self.stream.announce_drain(deadline_s)
+        self._translator.refuse_waiting()
         try:
             if await self.scheduler.drain(deadline_s):
                 _log.info("accepted work is finished")

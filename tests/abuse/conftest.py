@@ -182,6 +182,6 @@ def scene(figures: Figures) -> Any:
                 for task in running:
                     task.cancel()
             assert gateway.end() == 0
-            assert "Traceback" not in gateway.said
+            assert "Traceback" not in gateway.said, gateway.said.partition("Traceback")[2][:6000]
 
     return opened

@@ -67,6 +67,13 @@ class FairThread:
             self._spent_s[account] = spent_s + self._clock() - begun_s
             self._give_turn()
 
+    def refuse_waiting(self, error: Exception) -> None:
+        """End all that wait for their turn with this error."""
+        for turn in (turn for turns in self._waiting.values() for turn in turns):
+            if not turn.done():
+                turn.set_exception(error)
+        self._waiting.clear()
+
     async def _wait(self, account: str, *, goes_on: bool) -> None:
         waiting = self._waiting.setdefault(account, deque())
         if not goes_on and len(waiting) >= _MOST_WAITING:
@@ -81,10 +88,10 @@ class FairThread:
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._give_turn()
-            else:
+            if turn in self._waiting.get(account, ()):
                 self._leave(account, turn)
+            elif not turn.cancelled() and turn.exception() is None:
+                self._give_turn()
             raise
 
     def _leave(self, account: str, turn: asyncio.Future[None]) -> None:

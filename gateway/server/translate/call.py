@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from gateway import metrics
-from gateway.domain.errors import DeadlineExceeded, EngineFailed, GatewayError
+from gateway.domain.errors import DeadlineExceeded, Draining, EngineFailed, GatewayError
 from gateway.domain.grants import Grant, account_of_tenant
 from gateway.domain.languages import UNDETERMINED
 from gateway.domain.log import Timings
@@ -73,6 +73,11 @@ class Translator:
         self.detector = detector or Detector()
         # Looks into texts: tags, terms, sentences.
         self.thread = FairThread("texts")
+
+    def refuse_waiting(self) -> None:
+        """The gateway stops: end the calls whose texts nobody has looked into yet."""
+        why = "The gateway stopped before this was translated; send it again."
+        self.thread.refuse_waiting(Draining(why, retry_after_ms=1_000))
 
     def check_unread(self, grant: Grant, address: str) -> None:
         """Raises where no call would be admitted, whatever it asks for. address: as below.

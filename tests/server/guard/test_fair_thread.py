@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.domain.errors import RateLimited
+from gateway.domain.errors import Draining, RateLimited
 from gateway.server.guard import fair_thread
 from gateway.server.guard.fair_thread import FairThread
 
@@ -50,6 +50,18 @@ async def test_flood_of_one_account_waits_behind_its_own() -> None:
     await asyncio.sleep(0)
     await asked(*flood, stage.work("a"), stage.work("b"))
     assert stage.done[:3] == ["flood", "a", "b"]
+
+
+async def test_what_waits_can_be_refused() -> None:
+    stage = Stage()
+    running, refused, given_up = [stage.work(each) for each in ("running", "refused", "given up")]
+    await asyncio.sleep(0)
+    stage.thread.refuse_waiting(Draining("It stops."))
+    given_up.cancel()
+    found = await asked(running, refused, given_up)
+    assert [type(each) for each in found] == [type(None), Draining, asyncio.CancelledError]
+    await stage.work("next")
+    assert stage.done == ["running", "next"]
 
 
 async def test_turns_are_shared_by_time() -> None:
