@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from tests.browser.pages import pick_sentence
+from tests.browser.pages import pick_sentence, share_typing
 from tests.conftest import OpenPage
 from tests.e2e.capture import captured
 from tests.processes import GatewayProcess
@@ -126,6 +126,7 @@ async def test_a_connection_lost_in_mid_utterance_loses_nothing(
         await read(ana.page, "en", "es")
         async with open_page(ana.page.url) as bo:
             await join(bo.page, "Bo", "es")
+            await share_typing(ana.page)
             field = ana.page.get_by_test_id("text")
             for word in said.split()[:6]:
                 await field.press_sequentially(f"{word} ")
