@@ -104,10 +104,11 @@ class FairThread:
         if len(self._spent_s) > _MOST_ACCOUNTS:
             owing = {each: had_s for each, had_s in self._spent_s.items() if had_s > self._least_s}
             self._spent_s = owing | {each: self._spent_s[each] for each in self._waiting}
-        if not self._waiting:
-            self._busy = False
-            return
-        account = min(self._waiting, key=lambda each: self._spent_s[each])
-        turn = self._waiting[account][0]
-        self._leave(account, turn)
-        turn.set_result(None)
+        while self._waiting:
+            account = min(self._waiting, key=lambda each: self._spent_s[each])
+            turn = self._waiting[account][0]
+            self._leave(account, turn)
+            if not turn.done():  # its caller may be cancelled, and not have run since
+                turn.set_result(None)
+                return
+        self._busy = False

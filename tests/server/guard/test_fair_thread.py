@@ -124,6 +124,13 @@ async def test_who_leaves_the_queue_holds_up_nobody() -> None:
     gone.cancel()
     await asked(gone, waits)
     assert stage.done[2:] == ["d"]
+    # Also one that is cancelled right before its turn comes.
+    async with stage.thread.turn("e"):
+        gone, waits = stage.work("f"), stage.work("g")
+        await asyncio.sleep(0)
+        gone.cancel()
+    await asked(gone, waits, stage.work("h"))
+    assert stage.done[3:] == ["g", "h"]
 
 
 async def test_accounts_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
