@@ -39,8 +39,8 @@ from gateway.server.compat.requests import (
     CompatResource,
     Parts,
     check_texts,
-    check_unread,
     known,
+    may_translate,
     parameters,
     translated,
 )
@@ -136,8 +136,7 @@ class _Api:
         self._usage = usage
 
     async def translate(self, request: Request) -> ASGIApp:
-        grant = await self._grant(request)
-        check_unread(request, self._parts, grant)
+        grant = await may_translate(request, self._parts, schemes=SCHEMES)
         given = await parameters(request, self._parts, _Text, lists=_LISTS)
         self._check(given)
         # DeepL gives an empty text back, and sites send them.
@@ -163,11 +162,10 @@ class _Api:
         return json_response({"translations": answers})
 
     async def _terms(self, grant: Grant, address: str, given: _Text, texts: list[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for id in _glossary_ids(given):
-            source, target = given.source_lang or "", given.target_lang
-            found = await self._glossaries.terms(grant, address, id, source, target, texts)
-        return found
+        if not (id := _glossary_id(given)):
+            return {}
+        source, target = given.source_lang or "", given.target_lang
+        return await self._glossaries.terms(grant, address, id, source, target, texts)
 
     def _check(self, given: _Text) -> None:
         """Raises `LimitExceeded`, `UnsupportedLanguage`, or `InvalidValue` where a value has no effect here."""
@@ -178,7 +176,7 @@ class _Api:
         supported_code(given.target_lang, profile, "target_lang")
         if given.source_lang:
             supported_code(given.source_lang, profile, "source_lang")
-        if _glossary_ids(given) and not given.source_lang:
+        if _glossary_id(given) and not given.source_lang:
             raise InvalidValue(
                 "Use of a glossary requires the source_lang parameter to be specified.", field="source_lang"
             )
@@ -255,12 +253,12 @@ class _Resource(CompatResource):
                 return 400
 
 
-def _glossary_ids(given: _Text) -> list[str]:
-    """At most one. Raises `InvalidValue`."""
-    ids = [id for id in dict.fromkeys((given.glossary_id, *given.glossary_ids)) if id]
+def _glossary_id(given: _Text) -> str:
+    """Empty if none is named. Raises `InvalidValue` for several."""
+    ids = {id for id in (given.glossary_id, *given.glossary_ids) if id}
     if len(ids) > 1:
         raise InvalidValue("Value for 'glossary_ids' not supported: give one glossary.", field="glossary_ids")
-    return ids
+    return next(iter(ids), "")
 
 
 def _rules(given: _Text) -> Rules | None:

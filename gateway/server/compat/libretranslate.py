@@ -7,7 +7,7 @@ Must not know: how texts are translated, who has which key.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from http import HTTPStatus
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -32,9 +32,10 @@ from gateway.domain.errors import (
     UnsupportedLanguage,
 )
 from gateway.domain.grants import Grant
-from gateway.domain.languages import AUTO, UNDETERMINED, language_name, normalise
+from gateway.domain.languages import AUTO, UNDETERMINED, language_name
+from gateway.protocol import checks
 from gateway.server.compat.markup import Rules
-from gateway.server.compat.requests import CompatResource, Parts, check_unread, known, parameters, translated
+from gateway.server.compat.requests import CompatResource, Parts, known, may_translate, parameters, translated
 from gateway.server.guard.identity import client_account
 from gateway.server.http.responses import Endpoint, StatusError, json_response
 from gateway.server.translate.plan import Asked
@@ -89,17 +90,15 @@ class _Api:
         self._unknown: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def translate(self, request: Request) -> ASGIApp:
-        grant, given = await self._asked(request, _Text, check_unread)
+        grant, given = await self._asked(request, _Text, may_translate)
         q, target = _needed(given.q, "q"), _needed(given.target, "target")
         source, is_html = given.source or AUTO, _is_html(given.format)
         texts = [q] if isinstance(q, str) else q
         translator = self._parts.translator
-        for size, limit in [
-            (len(texts), translator.batch_texts),
-            *((len(text), translator.limits.text_chars) for text in texts if not is_html),
-        ]:
-            if size > limit:
-                raise LimitExceeded(f"Invalid request: request ({size}) exceeds text limit ({limit})", field="q")
+        _check_size(len(texts), translator.batch_texts)
+        if not is_html:
+            for text in texts:
+                _check_size(len(text), translator.limits.text_chars)
         _check_languages(source, target, translator.engine.profile())
         asked = Asked(texts=[("q", text) for text in texts], targets=[("target", target)], source=source)
         alternatives = _number(given.alternatives)
@@ -124,7 +123,7 @@ class _Api:
         )
 
     async def detect(self, request: Request) -> ASGIApp:
-        _, given = await self._asked(request, _Unknown, lambda *_: None)
+        _, given = await self._asked(request, _Unknown, known)
         q = _needed(given.q, "q")
         await self._parts.translator.detector.load()
         return json_response(self._detected(q))
@@ -159,23 +158,20 @@ class _Api:
         return found or [{"language": UNDETERMINED, "confidence": 0.0}]
 
     async def _asked(
-        self, request: Request, fields: type[_Fields], check: Callable[[Request, Parts, Grant], None]
+        self, request: Request, fields: type[_Fields], grant_of: Callable[..., Awaitable[Grant]]
     ) -> tuple[Grant, _Fields]:
         """Who asks for what. A key in the header is checked before the body is read, one in the body cannot be.
 
-        check: as soon as it is known who asks.
+        grant_of: `known` or `may_translate`.
         """
         if _has_bearer(request) or not self._parts.identity.required:
-            grant = await known(request, self._parts)
-            check(request, self._parts, grant)
+            grant = await grant_of(request, self._parts)
             return grant, await parameters(request, self._parts, fields)
         # Requests that wait keep the semaphore in the dictionary.
         turns = self._unknown.setdefault(client_account(request), asyncio.Semaphore(_MOST_UNKNOWN))
         async with turns:
             given = await parameters(request, self._parts, fields)
-        grant = await known(request, self._parts, key=given.api_key)
-        check(request, self._parts, grant)
-        return grant, given
+        return await grant_of(request, self._parts, key=given.api_key), given
 
 
 class _Resource(CompatResource):
@@ -232,15 +228,24 @@ def _number(alternatives: str | int | None) -> int:
         ) from None
 
 
+def _check_size(size: int, limit: int) -> None:
+    """Raises `LimitExceeded`."""
+    if size > limit:
+        raise LimitExceeded(f"Invalid request: request ({size}) exceeds text limit ({limit})", field="q")
+
+
+def _supported(tag: str, languages: Collection[str], name: str) -> str:
+    """The tag, normalised. Raises `UnsupportedLanguage` in LibreTranslate's words."""
+    try:
+        return checks.supported_language(tag, languages, name)
+    except UnsupportedLanguage:
+        raise UnsupportedLanguage(f"{tag[:20]} is not supported", field=name) from None
+
+
 def _check_languages(source: str, target: str, profile: EngineProfile) -> None:
     """Raises `UnsupportedLanguage`."""
-    for name, tag, known_tags in (
-        ("source", source, (AUTO, *profile.languages)),
-        ("target", target, profile.languages),
-    ):
-        if normalise(tag) not in known_tags:
-            raise UnsupportedLanguage(f"{tag[:20]} is not supported", field=name)
-    of, into = normalise(source), normalise(target)
+    of = _supported(source, (AUTO, *profile.languages), "source")
+    into = _supported(target, profile.languages, "target")
     if of not in (AUTO, into) and not profile.translates(of, into):
         raise UnsupportedLanguage(
             f"{language_name(into)} ({into}) is not available as a target language from "

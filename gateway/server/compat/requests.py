@@ -167,14 +167,18 @@ async def known(
         return await parts.identity.grant(presented)
 
 
-def check_unread(request: Request, parts: Parts, grant: Grant) -> None:
-    """What can be refused of a translation before anything of it is looked into. A refusal is in the audit log.
+async def may_translate(
+    request: Request, parts: Parts, *, key: str | None = None, schemes: Collection[str] = ()
+) -> Grant:
+    """The grant of a client whose translation is not refused before anything of it is looked into.
 
-    Raises what `Translator.check_unread` does.
+    As `known`; also raises what `Translator.check_unread` does.
     """
+    grant = await known(request, parts, key=key, schemes=schemes)
     with parts.audit.attempt("translate", request, refusals_only=True) as attempt:
         attempt.grant = grant
         parts.translator.check_unread(grant, client_account(request))
+    return grant
 
 
 class Done(Struct, frozen=True):

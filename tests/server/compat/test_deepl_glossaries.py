@@ -181,17 +181,12 @@ async def test_what_cannot_be_kept_is_said(body: dict[str, Any], said: str) -> N
         assert (await client.get("/v2/glossaries")).json() == {"glossaries": []}
 
 
-@pytest.mark.parametrize(
-    ("dictionaries", "said"),
-    [
-        ([{"source_lang": "en", "target_lang": "de", "entries": "a\tb"}] * 2, "Two dictionaries"),
-    ],
-)
-async def test_dictionaries_that_do_not_do(dictionaries: list[Any], said: str) -> None:
+async def test_dictionaries_that_do_not_do() -> None:
+    dictionaries = [{"source_lang": "en", "target_lang": "de", "entries": "a\tb"}] * 2
     async with serving(script=SCRIPT) as (_, client):
         answer = await client.post("/v3/glossaries", json={"name": "n", "dictionaries": dictionaries})
     assert answer.status_code == 400
-    assert said in answer.json()["message"]
+    assert "Two dictionaries" in answer.json()["message"]
 
 
 async def test_glossary_may_begin_without_dictionaries(gateway: Running) -> None:
