@@ -18,6 +18,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from typing import Any, cast
@@ -111,26 +112,19 @@ class PublicKeys:
 
     async def _fetched(self) -> bytes:
         """Raises what `fetch` raises, or `TimeoutError`: then its thread is left to itself."""
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[bytes] = loop.create_future()
-
-        def tell(set_outcome: Callable[[Any], None], outcome: object) -> None:
-            if not answer.done():
-                set_outcome(outcome)
+        answer: Future[bytes] = Future()
+        answer.set_running_or_notify_cancel()  # who does not wait any more does not cancel it
 
         def work() -> None:
-            told: tuple[Callable[[Any], None], object]
             try:
-                told = answer.set_result, self._fetch()
+                answer.set_result(self._fetch())
             except Exception as error:
-                told = answer.set_exception, error
-            with suppress(RuntimeError):  # the event loop is closed
-                loop.call_soon_threadsafe(tell, *told)
+                answer.set_exception(error)
 
-        # Not of a pool, whose other work would wait for it; and nothing waits for it at the end.
+        # No thread of a pool: other work there would wait for this one, and the process at its end.
         threading.Thread(target=work, name="public keys", daemon=True).start()
         async with asyncio.timeout(self._request_s):
-            return await answer
+            return await asyncio.wrap_future(answer)
 
 
 class _Nowhere(urllib.request.HTTPRedirectHandler):
