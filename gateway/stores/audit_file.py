@@ -23,9 +23,9 @@ _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
 class AuditFile:
-    """Appends entries to a file; opens it again when it was moved away. Raises `StartupError` if it cannot.
+    """Appends entries to a file; opens it again when it was moved away.
 
-    Nor if another user could replace the file.
+    Raises `StartupError` if it cannot, or if another user could replace the file.
     """
 
     def __init__(self, path: Path) -> None:

@@ -92,7 +92,7 @@ class Seal:
             text = cipher.decrypt(nonce, rest, about)
         except (InvalidTag, ValueError):  # ValueError: it is too short
             raise _refused("changed", "it was changed, or copied from another place") from None
-        if None not in (part, place.part) and part != str(place.part).encode():
+        if part is not None and place.part is not None and part != place.part.encode():
             raise _refused("part", "it belongs to another epoch of the log, or another glossary or gateway")
         return text
 

@@ -37,7 +37,7 @@ _DIGEST_BYTES = 16
 _encoder = msgspec.msgpack.Encoder()
 _utterance = msgspec.msgpack.Decoder(Utterance)
 _outcome = msgspec.msgpack.Decoder(Translated | Untranslated)
-# Kinds of what is sealed.
+# `Place.kind` of entries.
 _SAID, _ENDED = "said", "outcome"
 # In a push, instead of languages: it is an outcome.
 _OUTCOME = b"-"

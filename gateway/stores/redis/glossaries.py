@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 _decoder = msgspec.msgpack.Decoder(Glossary)
 
-# Of what is sealed.
+# `Place.kind` of glossaries.
 _KIND = "glossary"
 # Answers of the script.
 _OTHER_VERSION, _TOO_MANY, _TOO_MUCH = 0, -1, -2
@@ -31,8 +31,7 @@ class RedisGlossaries:
         self.store = store
 
     async def of_tenant(self, tenant: str) -> list[Glossary]:
-        held = await self.store.commands.run("HGETALL", self._key(tenant))
-        found = [self._opened(tenant, id.decode(), value) for id, value in zip(held[::2], held[1::2], strict=True)]
+        found = [self._opened(tenant, id, value) for id, value in await self._held(tenant)]
         return sorted(found, key=lambda each: (each.created_s, each.id))
 
     async def find(self, tenant: str, id: str) -> Glossary | None:
@@ -56,15 +55,16 @@ class RedisGlossaries:
 
     async def bind_all(self) -> None:
         """Seal those again that an earlier version has bound to no place. Raises `LogUnavailable`."""
-        cursor, run = b"0", self.store.commands.run
-        while self.store.seal.opens_unbound:
-            cursor, keys = await run("SCAN", cursor, "MATCH", f"{_literal(self._key(''))}*", "COUNT", 500)
+        if not self.store.seal.opens_unbound:
+            return
+        cursor, pattern = b"0", f"{_literal(self._key(''))}*"
+        while True:
+            cursor, keys = await self.store.commands.run("SCAN", cursor, "MATCH", pattern, "COUNT", 500)
             for key in keys:
                 tenant = key.decode().removeprefix(self._key(""))
-                held = await run("HGETALL", key)
-                for id, value in zip(held[::2], held[1::2], strict=True):
+                for id, value in await self._held(tenant):
                     if self.store.seal.is_unbound(value.partition(b" ")[2]):
-                        await self._bind(tenant, id.decode(), value)
+                        await self._bind(tenant, id, value)
             if cursor == b"0":
                 return
 
@@ -78,6 +78,11 @@ class RedisGlossaries:
         await self.store.run_script(
             "glossaries/replace", self._key(tenant), id, value, b"%d " % glossary.version + sealed
         )
+
+    async def _held(self, tenant: str) -> list[tuple[str, bytes]]:
+        """Id and what is kept of each glossary."""
+        held = await self.store.commands.run("HGETALL", self._key(tenant))
+        return [(id.decode(), value) for id, value in zip(held[::2], held[1::2], strict=True)]
 
     def _key(self, tenant: str) -> str:
         return f"{self.store.prefix}glossaries:{tenant}"

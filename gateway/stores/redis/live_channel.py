@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 _encode = msgpack.Encoder().encode
 _decode = msgpack.Decoder(LiveEvent).decode
 
-# Of what is sealed.
+# `Place.kind` of events.
 _KIND = "live"
 # Events that wait for the ones before to be sent; the oldest are dropped for more.
 _MOST_WAITING = 10_000

@@ -362,11 +362,9 @@ class RedisEventLog:
 
     async def read(self, meeting: str, after: int, limit: int = 200) -> Page:
         reply = await self._run("read", meeting, after, limit)
-        return (
-            entries.page_of(meeting, entries.position_of(reply[0]), reply[1], self.store.seal)
-            if reply
-            else _NO_LOG
-        )
+        if not reply:
+            return _NO_LOG
+        return entries.page_of(meeting, entries.position_of(reply[0]), reply[1], self.store.seal)
 
     async def recent(self, meeting: str, utterances: int, limit: int = 200) -> Recent:
         reply = await self._run("recent", meeting, utterances, limit)
