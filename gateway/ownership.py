@@ -108,7 +108,7 @@ def check_owner(path: Path, found: os.stat_result, *others: int) -> None:
 
 
 def _stat(path: Path) -> os.stat_result | None:
-    """Of a link, its own."""
+    """Does not follow a link."""
     try:
         return os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -106,9 +106,7 @@ def holder(folder: Path) -> int | None:
     except BlockingIOError:
         # What it started may hold the folder a little longer.
         running = _pid(lock)
-        return (
-            running if running is not None and _runs(running) and _uid(running) == os.fstat(lock).st_uid else None
-        )
+        return running if running is not None and _uid(running) == os.fstat(lock).st_uid else None
     else:
         return None
     finally:
@@ -121,7 +119,7 @@ def _pid(lock: int) -> int | None:
 
 
 def _uid(pid: int) -> int | None:
-    """Whose process it is: a file could name any."""
+    """Whose process it is, as a file could name any; None if it does not run."""
     try:
         return Path(f"/proc/{pid}").stat().st_uid
     except FileNotFoundError:

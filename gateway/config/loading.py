@@ -10,7 +10,7 @@ Knows: which settings depend on one another. Must not know: what they are for.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_network
 from itertools import chain
 from pathlib import Path
@@ -55,8 +55,8 @@ def load(
     Raises `StartupError` with the first mistake.
     """
     sources = _sources(file, environment, overrides)
-    for mistake in _mistakes_of_each(sources):
-        raise StartupError(mistake)
+    if found := _mistakes_of_each(sources):
+        raise StartupError(found[0])
     return _together(sources)
 
 
@@ -68,7 +68,7 @@ def mistakes(
     """A sentence for each setting that is wrong by itself; if there is none, what `load` raises."""
     try:
         sources = _sources(file, environment, overrides)
-        found = list(_mistakes_of_each(sources))
+        found = _mistakes_of_each(sources)
         if not found:
             _together(sources)
     except StartupError as error:
@@ -82,14 +82,9 @@ def _sources(
     return [file_source(file), environment_source(environment or {}), flag_source(overrides or {})]
 
 
-def _mistakes_of_each(sources: Sequence[Source]) -> Iterator[str]:
+def _mistakes_of_each(sources: Sequence[Source]) -> list[str]:
     """A sentence for each setting that is wrong by itself. Ranges are looked at once all types are right."""
-    found = False
-    for mistake in chain.from_iterable(map(type_mistakes, sources)):
-        found = True
-        yield mistake
-    if not found:
-        yield from value_mistakes(sources)
+    return list(chain.from_iterable(map(type_mistakes, sources))) or list(value_mistakes(sources))
 
 
 def _together(sources: Sequence[Source]) -> Settings:

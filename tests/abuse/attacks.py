@@ -381,7 +381,7 @@ def meeting_of(size: int, pause_s: float, say: Callable[[int], list[bytes]]) -> 
                     heard += len(found)
                     found = tails[sock] + found
                     accepted += found.count(b'"utterance.accepted"')
-                    # Of a word that is cut in two, the first half; not so much that one is counted twice.
+                    # The first half of a word that is cut in two; not so much that one is counted twice.
                     tails[sock] = found[-19:]
 
         for n, _ in enumerate(until(seconds)):

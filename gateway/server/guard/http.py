@@ -14,6 +14,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from gateway.server.guard.connections import Connections, Place
+from gateway.server.guard.hosts import HEALTH
 
 # Most of a request beside its body: its line, header fields, what frames a chunked body, and its trailers.
 HEAD_BYTES = 65_536
@@ -26,7 +27,7 @@ BEGUN_S = "begun_s"
 _PIECE_BYTES = 4_096
 
 # What a connection that is one too many gets an answer to.
-_HEALTH = (b"/healthz", b"/readyz")
+_HEALTH = tuple(path.encode() for path in HEALTH)
 
 # For such a connection to say what it wants.
 _CROWDED_S = 2.0

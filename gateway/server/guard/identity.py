@@ -13,7 +13,7 @@ from http import HTTPStatus
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
-from gateway.domain.errors import GatewayError, Unauthenticated
+from gateway.domain.errors import Unauthenticated
 from gateway.domain.grants import OPEN, Grant
 from gateway.domain.ports import Authenticator
 
@@ -67,7 +67,7 @@ def bearer(connection: HTTPConnection, *schemes: str) -> str | None:
     return presented.strip()
 
 
-def note_why(scope: Scope, error: GatewayError) -> None:
+def note_why(scope: Scope, error: Exception) -> None:
     """Keep the reason why nobody is known by their token, for the line of the log: the client is not told."""
     if isinstance(error, Unauthenticated):
         scope.setdefault("state", {})["why"] = error.why

@@ -1,4 +1,4 @@
-"""Answers more slowly whom it refuses all the time, so that what is refused costs its sender something, too.
+"""Slows down refusals of an address that is refused all the time, so that they cost their sender something, too.
 
 Knows: addresses, statuses, how often each address was refused. Must not know: what was asked for, why it is
 refused.
@@ -10,7 +10,6 @@ event loop than these bounds allow, however many connections it asks on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -27,11 +26,10 @@ _MOST_ACCOUNTS = 10_000
 
 
 class SlowRefusals:
-    """Middleware. clock: of the event loop, if none is given."""
+    """Middleware."""
 
-    def __init__(self, app: ASGIApp, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._clock = clock
         # Account → until when all of its refusals so far are paid for.
         self._paid_s: dict[str, float] = {}
 
@@ -42,7 +40,7 @@ class SlowRefusals:
 
         async def paced(message: Message) -> None:
             starts = message["type"] in ("http.response.start", "websocket.http.response.start")
-            if starts and (message["status"] >= 400) and (wait_s := self._wait_s(scope)):
+            if starts and message["status"] >= 400 and (wait_s := self._wait_s(scope)):
                 await asyncio.sleep(wait_s)
             await send(message)
 
@@ -50,7 +48,7 @@ class SlowRefusals:
 
     def _wait_s(self, scope: Scope) -> float:
         """How long the refusal of one more request waits, which is counted."""
-        now_s = (self._clock or asyncio.get_running_loop().time)()
+        now_s = asyncio.get_running_loop().time()
         if len(self._paid_s) >= _MOST_ACCOUNTS:
             self._paid_s = {each: paid_s for each, paid_s in self._paid_s.items() if paid_s > now_s}
         account = client_account(HTTPConnection(scope))

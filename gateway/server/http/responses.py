@@ -57,8 +57,7 @@ class Resource:
         except ClientDisconnect:
             return
         except (GatewayError, StatusError) as error:
-            if isinstance(error, GatewayError):
-                note_why(scope, error)
+            note_why(scope, error)
             await self.refusal(error)(scope, receive, send)
 
     def refusal(self, error: GatewayError | StatusError) -> Response:
