@@ -1,4 +1,4 @@
-"""Builds web_demo/built: the page in a few files, its document with the styles and the frame of what comes.
+"""Builds web_demo/built: the page in a few files, with the style sheets written into its document.
 
     python -m scripts.page
 
@@ -21,7 +21,7 @@ ESBUILD = ROOT / ".venv" / "node" / "node_modules" / "esbuild" / "bin" / "esbuil
 BUILT = PAGE / "built"
 # Where the document's script begins, and the view that it loads unless the address asks for another.
 APP, MEETING = "page/app.js", "page/meeting/start_meeting.js"
-# The scripts' only words without a file of their own.
+# Part of the first script, so it gets no file of its own as the other languages do.
 ENGLISH = "page/words/en.js"
 # What is loaded by its address, when it is wanted.
 LATER = (MEETING, "page/captions/captions_view.js", "page/captions/captions.css", "page/words/??.js")

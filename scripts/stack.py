@@ -87,7 +87,7 @@ def proxy_settings(
             # Names are looked up by Docker's resolver, and only newer ones of nginx can do it again and again.
             **{f"{theirs} resolve": here for theirs, here in gateways.items()},
             "listen 80;": f"listen 127.0.0.1:{plain_port};",
-            # As nginx below 1.25.1 says it, which others understand.
+            # The form of nginx before 1.25.1, which newer ones accept, too.
             "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl http2;",
             "http2 on;": "",
             "https://$host$request_uri": f"https://$host:{port}$request_uri",

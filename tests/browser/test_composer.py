@@ -164,7 +164,7 @@ async def test_what_is_typed_stays_here_until_it_is_sent(open_composer: OpenComp
         await composer.sent("My boss is, well, kind.")
         assert composer.partials() == []
 
-        # Who shares what is being typed can stop it: what the others saw of it goes.
+        # Sharing can be stopped while one types: what the others saw disappears.
         await composer.sharing.check()
         await composer.text.press_sequentially("Not for ")
         await composer.until(lambda: composer.partials()[-1:] == ["Not for"])

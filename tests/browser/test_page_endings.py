@@ -242,7 +242,7 @@ async def test_offline_page_asks_less_and_less_often(gateway: GatewayProcess, op
     async with open_page(f"{gateway.url}/healthz", **DESKTOP) as watch:
         watch.allow("favicon.ico")
         page = watch.page
-        # It stands in the place of the page, by whose address its own are.
+        # In the place of the page, as its links are relative to the address of the page.
         await page.route(f"{gateway.url}/", lambda route: route.fulfill(path=OFFLINE))
         await page.add_init_script("window.asked = 0; window.fetch = async () => ({ ok: !(window.asked += 1) });")
         await page.clock.install()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.async_api import Page, expect
 
-from gateway.client import connect
+from gateway.client import ClientSession, connect
 from tests.browser.axe import scan
 from tests.browser.pages import PHONE, connected, join, meeting_of, new_meeting, settled, show
 from tests.conftest import OpenPage
@@ -115,7 +117,9 @@ async def test_whole_translations_are_read_one_after_another_until_stopped(
             await expect(choice).to_have_value("")
 
 
-async def test_what_comes_too_late_is_skipped(gateway: GatewayProcess, open_page: OpenPage) -> None:
+@asynccontextmanager
+async def reading_aloud(gateway: GatewayProcess, open_page: OpenPage) -> AsyncIterator[tuple[Page, ClientSession]]:
+    """A page that reads aloud how Ana is translated. Its clock for that stands at `window.now`, in ms."""
     async with open_page(gateway.url) as watch:
         page = watch.page
         await with_voices(page, "ja-JP")
@@ -124,53 +128,51 @@ async def test_what_comes_too_late_is_skipped(gateway: GatewayProcess, open_page
         await pane.get_by_label("Read translations aloud").select_option("ja")
         await page.evaluate("performance.now = () => window.now ?? 0")
         async with connect(gateway.url, meeting=meeting_of(page), reads=[], speaks="en") as ana:
-            rows = page.get_by_test_id("utterance")
-            for number, (text, now_ms) in enumerate([("One.", 0), ("Two.", 1_000), ("Three.", 9_000)]):
-                await page.evaluate(f"window.now = {now_ms}")
-                await ana.final(text, str(number))
-                await settled(rows.nth(number))
-            # The first took its time.
-            await page.evaluate("window.now = 17_000")
-            await page.evaluate("ended()")
-            assert [text for text, *_ in await spoken(page)] == ["[ja] One.", "[ja] Three."]
-            # A browser that forgets to say that it ended does not end the reading.
-            await page.evaluate("speechSynthesis.speaking = false")
-            await ana.final("Four.", "4")
-            await settled(rows.nth(3))
-            assert [text for text, *_ in await spoken(page)][-1] == "[ja] Four."
+            yield page, ana
+
+
+async def test_what_comes_too_late_is_skipped(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with reading_aloud(gateway, open_page) as (page, ana):
+        rows = page.get_by_test_id("utterance")
+        for number, (text, now_ms) in enumerate([("One.", 0), ("Two.", 1_000), ("Three.", 9_000)]):
+            await page.evaluate(f"window.now = {now_ms}")
+            await ana.final(text, str(number))
+            await settled(rows.nth(number))
+        # The first took its time.
+        await page.evaluate("window.now = 17_000")
+        await page.evaluate("ended()")
+        assert [text for text, *_ in await spoken(page)] == ["[ja] One.", "[ja] Three."]
+        # A browser that forgets to say that it ended does not end the reading.
+        await page.evaluate("speechSynthesis.speaking = false")
+        await ana.final("Four.", "4")
+        await settled(rows.nth(3))
+        assert [text for text, *_ in await spoken(page)][-1] == "[ja] Four."
 
 
 async def test_translations_are_read_in_the_order_spoken(gateway: GatewayProcess, open_page: OpenPage) -> None:
-    async with open_page(gateway.url) as watch:
-        page = watch.page
-        await with_voices(page, "ja-JP")
-        await connected(page)
-        pane = await show(page, "reading")
-        await pane.get_by_label("Read translations aloud").select_option("ja")
-        await page.evaluate("performance.now = () => window.now ?? 0")
-        async with connect(gateway.url, meeting=meeting_of(page), reads=[], speaks="en") as ana:
-            rows = page.get_by_test_id("utterance")
-            for number, text in enumerate(["This one is going to stall.", "Two.", "Three."]):
-                await ana.final(text, str(number))
-                await expect(rows).to_have_count(number + 1)
-            await settled(rows.nth(1))
-            await settled(rows.nth(2))
-            assert await spoken(page) == []
-            await ana.cancel("0")
-            await page.wait_for_function("spoken.length > 0")
-            await page.evaluate("ended()")
-            assert [text for text, *_ in await spoken(page)] == ["[ja] Two.", "[ja] Three."]
-            await page.evaluate("ended()")
+    async with reading_aloud(gateway, open_page) as (page, ana):
+        rows = page.get_by_test_id("utterance")
+        for number, text in enumerate(["This one is going to stall.", "Two.", "Three."]):
+            await ana.final(text, str(number))
+            await expect(rows).to_have_count(number + 1)
+        await settled(rows.nth(1))
+        await settled(rows.nth(2))
+        assert await spoken(page) == []
+        await ana.cancel("0")
+        await page.wait_for_function("spoken.length > 0")
+        await page.evaluate("ended()")
+        assert [text for text, *_ in await spoken(page)] == ["[ja] Two.", "[ja] Three."]
+        await page.evaluate("ended()")
 
-            # For so long, and no longer.
-            await ana.final("Another that is going to stall.", "3")
-            await ana.final("Five.", "4")
-            await settled(rows.nth(4))
-            assert len(await spoken(page)) == 2
-            await page.evaluate("window.now = 3_000")
-            await ana.final("Six.", "5")
-            await settled(rows.nth(5))
-            assert [text for text, *_ in await spoken(page)][2:] == ["[ja] Five."]
+        # It waits for three seconds, and no longer.
+        await ana.final("Another that is going to stall.", "3")
+        await ana.final("Five.", "4")
+        await settled(rows.nth(4))
+        assert len(await spoken(page)) == 2
+        await page.evaluate("window.now = 3_000")
+        await ana.final("Six.", "5")
+        await settled(rows.nth(5))
+        assert [text for text, *_ in await spoken(page)][2:] == ["[ja] Five."]
 
 
 async def test_without_any_voice_nothing_is_offered(gateway: GatewayProcess, open_page: OpenPage) -> None:

@@ -340,7 +340,7 @@ export class GatewayClient {
   #onError(error) {
     if (error.utterance) return this.#utterances.onRefused(error.utterance, error);
     if (error.code === "token_expired") return;
-    // Not the close that follows: a proxy may put a code of its own in its place, after which one reconnects.
+    // Not at the close that follows: a proxy may replace its code by another, after which the client would reconnect.
     if (error.code === "meeting_ended") return this.#connection.close();
     if (this.state !== "open") return this.#onStartRefused(error);
     if (UNSOLICITED.has(error.code)) return this.#emitter.emit(error);

@@ -56,7 +56,7 @@ export class DemoControls {
   /** Whether a demo may be started now, or has the host's permission to continue. */
   get areAllowed() {
     if (!this.#isHost || this.#client.participant === "") return false;
-    return this.#stranger === undefined || (this.#goesOn && this.#isRunning);
+    return this.stranger === undefined || (this.#goesOn && this.#isRunning);
   }
 
   /** Show an element only while a demo may be started. @param {HTMLElement} control */
@@ -65,7 +65,7 @@ export class DemoControls {
     this.#show();
   }
 
-  /** The page is left. */
+  /** The meeting is over, or the page is left. */
   stopNow() {
     this.sample.stopNow();
     this.#speakers.stop(true);
@@ -76,7 +76,7 @@ export class DemoControls {
   }
 
   /** Another participant. There is none while the sample meeting's speakers are still joining. */
-  get #stranger() {
+  get stranger() {
     return [...this.#client.participants.values()].find(({ participant }) => this.sample.isStranger(participant));
   }
 
@@ -96,7 +96,7 @@ export class DemoControls {
   /** Stop the demo if another participant is there. @param {string} [joined] The name of the participant who has just joined. */
   #check(joined) {
     this.#goesOn &&= this.#isRunning;
-    const stranger = this.#stranger;
+    const stranger = this.stranger;
     if (stranger !== undefined && this.#isRunning && !this.#goesOn)
       this.#ask((joined ?? stranger.name).trim() || t("demo.somebody"));
     this.#show();

@@ -39,7 +39,7 @@ export class EmptyState {
     if (this.#speak !== null) others.append(this.#speak);
     if (onInvite !== null) others.append(button("secondary", t("empty.invite"), "empty-invite", onInvite));
     this.element.append(this.#title, this.#text, this.play, others);
-    if (asksForName) this.#askForName(client, () => this.#speak?.focus());
+    if (asksForName) this.#askForName();
     this.element.append(model);
     client.listen(({ type }) => PRESENCE.test(type) && this.#show());
     this.#show();
@@ -63,15 +63,12 @@ export class EmptyState {
     setIfChanged(this.#text, "textContent", text);
   }
 
-  /**
-   * The host of a meeting is not asked before it, and may leave the name out.
-   * @param {GatewayClient} client
-   * @param {() => void} onSaved
-   */
-  #askForName(client, onSaved) {
+  /** The host of a meeting is not asked before it, and may leave the name out. */
+  #askForName() {
+    const client = this.#client;
     const ask = element("div", "ask-name");
     ask.dataset.testid = "ask-name";
-    const form = new NameForm({ client, onSaved });
+    const form = new NameForm({ client, onSaved: () => this.#speak?.focus() });
     form.placeholder = t("name.yours");
     ask.append(form.element, element("p", "hint", t("name.hint")));
     this.element.append(ask);

@@ -402,16 +402,11 @@ export class MeetingPage {
   }
 
   /** @param {StateChanged} change */
-  #onState({ state, reason, code, field }) {
+  #onState(change) {
+    const { state } = change;
     this.#composer.enabled = state !== "closed";
     if (state === "reconnecting" || state === "loading") void this.#readinessPoller.check();
-    if (state === "closed" && (this.#isLeaving || code === "meeting_ended")) {
-      return this.#showLast(code === "meeting_ended" ? "ended" : "left");
-    }
-    if (state === "closed") this.#lastScreen.allowJoin();
-    if (state === "closed" && reason && !this.#mendStart({ code, field })) {
-      showAlert(refusalOf({ code, reason }, this.#access.token !== null) ?? reason, UNTIL_RECONNECTED);
-    }
+    if (state === "closed") this.#onClosed(change);
     if (state !== "open") return;
     this.#startedMs ??= Date.now();
     if (!this.#lastScreen.element.hidden) this.#goOn();
@@ -421,6 +416,15 @@ export class MeetingPage {
   }
 
   // ---------------------------------------------------------------- the end
+
+  /** @param {StateChanged} change */
+  #onClosed({ reason, code, field }) {
+    if (code === "meeting_ended") return this.#showLast("ended");
+    if (this.#isLeaving) return this.#showLast("left");
+    this.#lastScreen.allowJoin();
+    if (!reason || this.#mendStart({ code, field })) return;
+    showAlert(refusalOf({ code, reason }, this.#access.token !== null) ?? reason, UNTIL_RECONNECTED);
+  }
 
   #leave() {
     this.#isLeaving = true;
@@ -449,8 +453,7 @@ export class MeetingPage {
     this.#banner.over = how;
     this.#element.classList.add("over");
     actions.hidden = true;
-    const others = [...this.#client.participants.keys()].filter((id) => this.#demo.sample.isStranger(id));
-    this.#lastScreen.show(how, { goesOn: others.length > 0, stayedMs, keep });
+    this.#lastScreen.show(how, { goesOn: this.#demo.stranger !== undefined, stayedMs, keep });
     this.#startedMs = null;
   }
 

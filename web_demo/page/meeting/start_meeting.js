@@ -73,13 +73,10 @@ export function startMeeting({ streamUrl, query, invite, asked }) {
     isRefused = true;
     loadingCard.element.hidden = true;
     showStatus("over", t("status.not_joined"));
-    /** @type {HTMLElement | undefined} */
-    let card;
     await new Promise((resolve) => {
-      card = badLink({ id, mostChars: ID_CHARS, onOpenOwn: () => resolve(null) });
+      const card = badLink({ id, mostChars: ID_CHARS, onOpenOwn: () => resolve(card.remove()) });
       find("main", HTMLElement).append(card);
     });
-    card?.remove();
     query.delete("meeting");
     isRefused = false;
   }

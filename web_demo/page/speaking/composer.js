@@ -94,7 +94,7 @@ export class Composer {
   /** Whether the others see what is typed before it is sent. */
   #sharing = checkbox("hint composer-sharing", "share-typing", t("composer.share"), (isOn) => {
     savePreference("share-typing", isOn ? "yes" : "no");
-    this.#cancelDraftUnless(isOn ? this.#typed : "");
+    this.#cancelDraftUnless("");
     this.#onDraft();
   });
   #hasSentences = true;
@@ -112,7 +112,7 @@ export class Composer {
   #usual = "";
   /** @type {Limits | null} */
   #limits = null;
-  /** What is typed and the others see. @type {{id: string, text: string} | undefined} */
+  /** What is typed, as the others see it. @type {{id: string, text: string} | undefined} */
   #draft;
   /** Sample sentences that are being said, by utterance. @type {Map<string, SimulatedSpeech>} */
   #speeches = new Map();

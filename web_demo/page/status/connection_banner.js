@@ -36,8 +36,8 @@ const RESTARTING = ["busy", t("status.restarting"), t("status.restarting.long")]
 const BLOCKED = ["bad", t("status.blocked"), t("status.blocked.long")];
 /** How the meeting ended for this page. @type {Readonly<Record<"left" | "ended", Status>>} */
 const OVER = { left: ["over", t("status.left"), ""], ended: ["over", t("status.ended"), ""] };
-// So many attempts to connect fail, each of them while the gateway answers otherwise, before something on the way is
-// blamed: a gateway may have come back after the first one.
+// How many attempts to connect have to fail, each while the gateway answers other requests, before something on the way
+// is blamed: after one, the gateway may just have come back.
 const BLOCKED_ATTEMPTS = 2;
 // Events of the client itself, which say nothing of the gateway.
 const OWN_EVENTS = /^(state|utterance\.(queued|refused))$/;

@@ -107,13 +107,9 @@ export class SpokenTranslation {
     if (this.#lang === OFF || !this.#hasStarted) return;
     const cell = entry.cells.get(lang);
     const isWanted = what === "translation" && lang === this.#lang && cell?.state === "final";
-    if (isWanted && cell.text && !entry.own && !this.#history.has(entry)) {
-      const later = this.#waiting.findIndex((other) => Number(other.entry.at) > Number(entry.at));
-      this.#waiting.splice(later < 0 ? this.#waiting.length : later, 0, {
-        entry,
-        text: cell.text,
-        arrived: performance.now(),
-      });
+    if (isWanted && cell.text && this.#isToRead(entry)) {
+      this.#waiting.push({ entry, text: cell.text, arrived: performance.now() });
+      this.#waiting.sort((one, other) => Number(one.entry.at) - Number(other.entry.at));
     }
     // Whatever the browser was reading, it has ended without saying so.
     if (this.#current !== null && !speechSynthesis.speaking && !speechSynthesis.pending) this.#current = null;
@@ -147,10 +143,15 @@ export class SpokenTranslation {
     speechSynthesis.speak(utterance);
   }
 
-  /** Whether something was said before an entry whose translation is still to come. @param {Entry} entry */
+  /** @param {Entry} entry */
+  #isToRead(entry) {
+    return !entry.own && !this.#history.has(entry);
+  }
+
+  /** Whether the translation of something that was said before an entry is still to come. @param {Entry} entry */
   #isOneBefore(entry) {
     return [...this.#options.transcript.entries.values()].some((other) => {
-      const isBefore = Number(other.at) < Number(entry.at) && !other.own && !this.#history.has(other);
+      const isBefore = Number(other.at) < Number(entry.at) && this.#isToRead(other);
       const isComplete = isSaid(other) || other.participant === entry.participant;
       return isBefore && isComplete && !other.reason && other.cells.get(this.#lang)?.state === "growing";
     });
