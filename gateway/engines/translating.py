@@ -6,21 +6,20 @@ Knows: that a model has a translator. Must not know: what completes the prompts,
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from msgspec.structs import replace
 
 from gateway.domain.engine import OnEvent, TranslationRequest
 from gateway.domain.errors import StartupError
-from gateway.engines.lifecycle import Adapter, Generation
+from gateway.engines.lifecycle import Adapter, Generation, Lifecycle
 from gateway.engines.prompting.completions import Model, News, OnNews, Prompt, Sampling, Translator
 
 
 class TranslatingEngine(Adapter):
     """An engine port that turns each request into prompts, which it completes, and their completions into text."""
 
-    def __init__(self, *life: Any) -> None:
-        super().__init__(*life)
+    def __init__(self, life: Lifecycle | None = None) -> None:
+        super().__init__(life)
         # Known once it is ready.
         self._model: Model | None = None
         self._translator: Translator | None = None

@@ -54,21 +54,14 @@ class Channel(asyncio.Protocol, Generic[_Said, _Heard]):
     kind: type of the received messages, for msgspec.
     heard: called with each received message; must not raise.
     lost: called once, when the connection has ended.
-    unread_bytes: how much may wait for the other end to read; with more, the connection is ended.
     """
 
-    def __init__(
-        self,
-        kind: Any,
-        heard: Callable[[_Heard], None],
-        lost: Callable[[], None],
-        *,
-        unread_bytes: int | None = None,
-    ) -> None:
+    def __init__(self, kind: Any, heard: Callable[[_Heard], None], lost: Callable[[], None]) -> None:
         self._decoder = msgspec.msgpack.Decoder(kind)
         self._heard = heard
         self._lost = lost
-        self._unread_bytes = unread_bytes
+        # How much may wait for the other end to read. None: any amount.
+        self._unread_bytes: int | None = None
         self._transport: asyncio.Transport | None = None
         self._received = bytearray()
 
@@ -83,6 +76,11 @@ class Channel(asyncio.Protocol, Generic[_Said, _Heard]):
             self._transport.write(_LENGTH.pack(len(encoded)) + encoded)
             if self._unread_bytes is not None and self._transport.get_write_buffer_size() > self._unread_bytes:
                 self._transport.abort()
+
+    def bound_unread(self, more_bytes: int) -> None:
+        """From now on, end the connection once so much more waits for the other end to read than does now."""
+        if self._transport is not None:
+            self._unread_bytes = self._transport.get_write_buffer_size() + more_bytes
 
     @property
     def is_open(self) -> bool:

@@ -127,7 +127,8 @@ class Slots(Struct, frozen=True, tag="slots", array_like=True):
 class Failed(Struct, frozen=True, array_like=True):
     """A prompt whose completion ended with an error."""
 
-    # Of the error: `EngineUnavailable` if the engine caused it, `EngineFailed` or `TextTooLong` if the text did.
+    # That of `EngineUnavailable` if the engine caused the error, of `EngineFailed` or `TextTooLong` if the text
+    # did.
     code: str
     message: str
     retry_after_ms: int | None = None

@@ -193,13 +193,12 @@ class SharedEngine(Window):
 
     # ------------------------------------------------------------ generations
 
-    async def complete(self, prompt: Prompt, on_news: OnNews) -> None:
-        self._check()
+    async def _begin(self, prompt: Prompt, on_news: OnNews) -> None:
         generations = self._generations
         if self._looking is None:
             self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
         try:
-            await super().complete(prompt, on_news)
+            await super()._begin(prompt, on_news)
         except EngineUnavailable:
             # The engine may have died in a host that still runs; the parent will see it.
             if generations is self._generations:

@@ -16,7 +16,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from gateway.domain.engine import EngineCapacity, EngineState
@@ -223,10 +222,10 @@ class Sharing:
 
 
 class Gateway(Channel[Any, ToHost]):
-    """A gateway that asks the engine. unread_bytes: as in `Channel`."""
+    """A gateway that asks the engine."""
 
-    def __init__(self, sharing: Sharing, *, unread_bytes: int | None = None) -> None:
-        super().__init__(ToHost, self.heard, self.lost, unread_bytes=unread_bytes)
+    def __init__(self, sharing: Sharing) -> None:
+        super().__init__(ToHost, self.heard, self.lost)
         self._sharing = sharing
         self._waiting = Wanted()
         self._said_s = 0.0
@@ -343,12 +342,6 @@ class Gateway(Channel[Any, ToHost]):
 class _Worker(Gateway):
     """A gateway that comes to share the engine, which must be ready: it is told at once what the engine can do."""
 
-    def __init__(self, sharing: Sharing) -> None:
-        super().__init__(sharing, unread_bytes=_UNREAD_BYTES)
-        # Besides the first message, which is as long as a vocabulary.
-        if sharing.ready and self._unread_bytes is not None:
-            self._unread_bytes += len(msgspec.msgpack.encode(sharing.started()))
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         sharing = self._sharing
@@ -358,4 +351,6 @@ class _Worker(Gateway):
             self.close()
             return
         self.say(sharing.started())
+        # Only then: the first message is as long as a vocabulary.
+        self.bound_unread(_UNREAD_BYTES)
         sharing.join(self)

@@ -128,11 +128,11 @@ class Model(Protocol):
 
 
 class Completions(Engine, Protocol):
-    """An engine of token ids. It is one of texts, too, for who has it in the same process."""
+    """An engine of token ids. In its own process it is one of texts, too."""
 
     @property
     def model(self) -> Model:
-        """What those need who ask it; known once it is ready."""
+        """What is needed to make prompts for it; known once it is ready."""
 
     async def complete(self, prompt: Prompt, on_news: OnNews) -> None:
         """As `Complete`."""

@@ -164,9 +164,9 @@ class PromptEncoder:
         safe_prefix = neutralise(prefix, self._control, self._normalise)
         own = yield from self._continuation(prompt, safe_prefix)
         alone = Opening(prefix, safe_prefix, safe_prefix, own, len(own), len(own))
-        text = neutralise(prefix + draft, self._control, self._normalise)
         if not draft:
             return alone
+        text = neutralise(prefix + draft, self._control, self._normalise)
         ids = yield from self._continuation(prompt, text)
         within = common_length(own, ids)
         opening = Opening(prefix, safe_prefix, text, ids, within, within)

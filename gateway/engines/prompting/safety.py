@@ -56,13 +56,14 @@ class _Breaker:
             if len(token) > 1:
                 by_head.setdefault(token[0], []).append(token)
         self.by_head = {head: tuple(found) for head, found in by_head.items()}
-        joint = next((each for each in _BREAKS if self._breaks(each, tokens)), None)
-        if joint is None:
-            raise StartupError(
-                "This model's tokenizer has or drops every zero-width character that could break its control "
-                "tokens in what people say: choose another model."
-            )
-        self.joint = joint
+        for joint in _BREAKS:
+            self.joint = joint
+            if self._joint_breaks(tokens):
+                return
+        raise StartupError(
+            "This model's tokenizer has or drops every zero-width character that could break its control "
+            "tokens in what people say: choose another model."
+        )
 
     def __call__(self, text: str) -> str:
         # A token of one character cannot be broken, only removed. This comes first: it may join
@@ -85,12 +86,11 @@ class _Breaker:
         # So no token is left.
         return "".join(char + self.joint if self._begins(text, i) else char for i, char in enumerate(text))
 
-    def _breaks(self, joint: str, tokens: frozenset[str]) -> bool:
-        if any(joint in token for token in tokens):
+    def _joint_breaks(self, tokens: frozenset[str]) -> bool:
+        if any(self.joint in token for token in tokens):
             return False
         if (normalise := self._normalise) is None:
             return True
-        self.joint = joint
         return not any(self._has_token(normalise(self._broken(token))) for token in tokens if len(token) > 1)
 
     def _has_token(self, text: str) -> bool:

@@ -8,6 +8,7 @@ Must not know: which engine completes the prompts, where it runs, when it starts
 from __future__ import annotations
 
 import math
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -57,10 +58,11 @@ class PromptTranslator:
         reading = _Reading(request, Unfolding(folded, encoder.joint), on_event)
         calibration = self._calibration if request.final else None
         prompt = await encoder.encode_soon(asked)
+        common = self._prompt(asked)
         verified = VerifiedPrefix()
         if asked.prefix or asked.draft:
-            probes = _Probes(self._prompt(asked), len(prompt.ids), complete)
-            verified = await verify_proposal(asked, prompt, encoder, probes.run, greedy=self._sampling.is_greedy)
+            probe = partial(_probe, replace(common, rows_from=len(prompt.ids)), complete)
+            verified = await verify_proposal(asked, prompt, encoder, probe, greedy=self._sampling.is_greedy)
             if event := verified.event:
                 if verified.finish:
                     event = replace(event, confidence=_confidence(calibration, verified))
@@ -90,7 +92,7 @@ class PromptTranslator:
             )
 
         max_tokens = max(1, prompt.max_tokens - len(verified.ids))
-        await complete(replace(self._prompt(asked), ids=ids, max_tokens=max_tokens), tell)
+        await complete(replace(common, ids=ids, max_tokens=max_tokens), tell)
 
     def _prompt(self, request: TranslationRequest) -> Prompt:
         """What all prompts of this translation have."""
@@ -130,19 +132,11 @@ class _Reading:
         self._on_event(replace(event, text=text))
 
 
-class _Probes:
-    """Asks what a model would have generated at each token of a prompt from `first` on. prompt: what they have."""
-
-    def __init__(self, prompt: Prompt, first: int, complete: Complete) -> None:
-        self._prompt = prompt
-        self._first = first
-        self._complete = complete
-
-    async def run(self, ids: list[int], reads_cache: bool) -> News:
-        heard: list[News] = []
-        prompt = replace(self._prompt, ids=ids, rows_from=self._first, reads_cache=reads_cache)
-        await self._complete(prompt, heard.append)
-        return heard[-1]  # with one token, there is one
+async def _probe(common: Prompt, complete: Complete, ids: list[int], reads_cache: bool) -> News:
+    """What a model would have generated at these tokens, from `rows_from` on. common: what all probes have."""
+    heard: list[News] = []
+    await complete(replace(common, ids=ids, reads_cache=reads_cache), heard.append)
+    return heard[-1]  # with one token, there is one
 
 
 def _doubted(event: TokenEvent, most: float = 1.0) -> TokenEvent:

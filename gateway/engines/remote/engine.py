@@ -3,7 +3,7 @@
 Knows: the life of the adapter, which begins when the server answers and ends when it does not any more.
 Must not know: the wire, meetings, vLLM. Tokenizers are imported inside `start`, because that takes seconds.
 
-Prompts and text are made by who asks, as for an engine of our own, so the server need not know about translations.
+The gateway makes prompts and text, as for an engine of our own, so the server need not know about translations.
 It may be one `vllm serve`, or stand in front of several.
 """
 

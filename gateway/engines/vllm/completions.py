@@ -144,7 +144,7 @@ class _Running:
                 rows = None
             cached = output.num_cached_tokens or 0
             self._on_news(News(list(new.token_ids), finish, cached, new.cumulative_logprob, rows))
-        except Exception as error:  # vLLM's, or from who is told; others go on
+        except Exception as error:  # vLLM's, or the reader's; others go on
             self.end.set_result(error)
         else:
             if finish is not None:
@@ -178,11 +178,10 @@ class VllmRequests:
 
     async def run(self, generation: Generation, prompt: Prompt, on_news: OnNews) -> None:
         """As `Complete`, with vLLM's errors."""
-        # Of two gateways, both may have this id.
+        # Two gateways may choose the same id.
         id = f"{prompt.id}-{next(self._numbers)}"
         rows = 0 if prompt.rows_from is None else len(prompt.ids) - prompt.rows_from
         tokens = self._api.tokens_input(prompt.ids, cache_salt=prompt.salt)
-        running = None
         try:
             with generation:
                 collector = await self._llm.add_request(
@@ -193,14 +192,13 @@ class VllmRequests:
                 # It may have ended before it was there to be looked at.
                 running.look()
                 error = await running.end
+            if error is not None:
+                raise error
         except BaseException:
             self._abort(id)
             raise
         finally:
             self._running.pop(id, None)
-        if error is not None:
-            self._abort(id)
-            raise error
 
     def _watch(self) -> None:
         """vLLM's task that fetches what is generated ends with the engine, and tells each request why."""

@@ -92,8 +92,9 @@ async def test_unknown_message_ends_the_channel(message: Any) -> None:
 async def test_one_that_does_not_read_loses_the_connection() -> None:
     ours, theirs = socket.socketpair()
     lost = asyncio.Event()
-    speaker: Channel[str, str] = Channel(str, lambda _: None, lost.set, unread_bytes=1_000_000)
+    speaker: Channel[str, str] = Channel(str, lambda _: None, lost.set)
     await speaker.open(ours)
+    speaker.bound_unread(1_000_000)
     speaker.say("x" * 1_000)
     await asyncio.sleep(0)
     assert not lost.is_set()

@@ -464,11 +464,11 @@ def test_finals_get_what_they_would_get_without_all_others(wanted: list[Wanted],
 @pytest.mark.parametrize(
     ("wanted", "granted"),
     [
-        # Whoever has been idle may begin with its share at once.
+        # One that has been idle may begin with its share at once.
         ([Wanted()], [16]),
         ([Wanted(), Wanted(0, 100)], [8, 16]),
         ([Wanted(), Wanted(3)], [13, 16]),
-        # Finals come before others, whoever's they are.
+        # Finals of every gateway come before all others.
         ([Wanted(0, 100), Wanted(100, 100)], [1, 16]),
         ([Wanted(0, 100), Wanted(6, 100)], [5, 11]),
         ([Wanted(4, 100), Wanted(100)], [4, 12]),

@@ -129,7 +129,7 @@ async def test_tokens_come_with_the_step_that_made_them() -> None:
     assert asking.llm.aborted == []
     (prompt, sampling, request_id, priority), (_, _, other, _) = asking.llm.asked
     assert (prompt, priority) == ((5, 6, "abc"), 3)
-    # Of two gateways, both may have this id.
+    # Two gateways may choose the same id.
     assert request_id != other
     assert (sampling.max_tokens, sampling.stop_token_ids, sampling.stream_interval) == (9, [7], 4)
     assert not sampling.detokenize
