@@ -19,6 +19,15 @@ from gateway.protocol.messages import TranslationDelta, UtteranceCancelled
 # The origin of what this gateway makes, and of what some gateway is about to make.
 HERE, SOMEWHERE = "", "?"
 
+# Open utterances of one participant: a recogniser has one, rarely two. One more closes the one that was revised
+# least recently, which may have been forgotten by its client.
+MOST_OPEN = 3
+
+# Closed utterances of one participant that are remembered. One that was opened again would be shown from its
+# beginning to readers who have a part of it.
+MOST_CLOSED = 20
+MOST_SHOWN = MOST_OPEN + MOST_CLOSED
+
 
 class LiveCaption(Struct, frozen=True):
     """The newest revision of an utterance that is being said, and its message."""

@@ -20,7 +20,7 @@ from gateway.domain.live import Asked, Ended, GrowingFinal, LiveEvent, Partial, 
 from gateway.domain.log import Utterance, UtteranceKey
 from gateway.domain.ports import LiveChannel
 from gateway.meeting.history import History
-from gateway.meeting.live_view import HERE, LiveTranslation, LiveView
+from gateway.meeting.live_view import HERE, MOST_OPEN, MOST_SHOWN, LiveTranslation, LiveView
 from gateway.meeting.turns import Key
 
 # How often a gateway says that it is there, and after which silence it is taken to be gone.
@@ -32,10 +32,6 @@ _ASK_S = 1.0
 _DOUBT_S = 5.0
 # Texts of translations that came before the log has delivered what they translate.
 _MOST_EARLY = 200
-# Captions of one participant, as at the gateway where they speak; more are of utterances whose end was missed.
-_MOST_CAPTIONS = 3
-# Withdrawals of one participant that wait: as many as there are utterances of theirs on the screens.
-_MOST_WITHDRAWN = 23
 
 
 @dataclass(eq=False)
@@ -244,7 +240,7 @@ class OtherGateways:
                 self._doubtful.pop(utterance.key, None)
                 speaker = utterance.participant
                 key, revise = ("revised", (utterance.id, origin)), partial(self._revise, origin, utterance)
-                here.take_turn(speaker, key, revise, most=_MOST_CAPTIONS)
+                here.take_turn(speaker, key, revise, most=MOST_OPEN)
             case Partial():
                 self._show_partial(origin, event)
             case GrowingFinal():
@@ -252,7 +248,7 @@ class OtherGateways:
             case Withdrawn(participant=participant, utterance=utterance_id):
                 self._drop_revised(here, (participant, utterance_id))
                 withdraw = partial(self._withdraw, (participant, utterance_id))
-                here.take_turn(participant, ("given up", utterance_id), withdraw, most=_MOST_WITHDRAWN)
+                here.take_turn(participant, ("given up", utterance_id), withdraw, most=MOST_SHOWN)
 
     def _drop_revised(self, here: Here, key: UtteranceKey) -> None:
         """Revisions that wait are not shown."""
@@ -314,7 +310,7 @@ class OtherGateways:
         captions = [
             each for each in text.captions if each.utterance.participant == participant and each.origin != HERE
         ]
-        for caption in captions[: max(0, len(captions) - _MOST_CAPTIONS)]:
+        for caption in captions[: max(0, len(captions) - MOST_OPEN)]:
             text.end_partial(caption.utterance.key)
 
     def _lose(self, origins: Collection[str]) -> None:

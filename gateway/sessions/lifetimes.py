@@ -182,7 +182,7 @@ def _why(revocation: Revocation | None = None) -> tuple[CloseCode, TokenRevoked 
     """What those are told whose sessions end. revocation: None where their key is gone."""
     by_operator = revocation is not None and revocation.by_operator
     if revocation is not None and revocation.ends_meeting:
-        who = "The operator has ended this meeting." if by_operator else "This meeting has been ended."
-        return CloseCode.MEETING_ENDED, MeetingEnded(who)
+        why = "The operator has ended this meeting." if by_operator else "This meeting has been ended."
+        return CloseCode.MEETING_ENDED, MeetingEnded(why)
     why = "The operator has removed you from this meeting." if by_operator else "The token was revoked."
     return CloseCode.TOKEN_REVOKED, TokenRevoked(why)

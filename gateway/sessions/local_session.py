@@ -17,11 +17,11 @@ from gateway.domain.errors import GatewayError, LogUnavailable
 from gateway.domain.grants import Grant
 from gateway.domain.sessions import KeptSession, SessionRecord
 from gateway.meeting.feed import Feed
+from gateway.meeting.live_view import MOST_OPEN
 from gateway.meeting.members import Member
 from gateway.meeting.room import Room
 from gateway.protocol.limits import Limits
 from gateway.sessions.machine import Accept, Close, Effect, SessionState, Show
-from gateway.translation.partials import MOST_OPEN
 
 # Closes a connection after what is in its outbox, with the reason.
 Finish = Callable[[CloseCode, GatewayError | None], None]

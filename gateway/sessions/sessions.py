@@ -30,6 +30,7 @@ from gateway.domain.ports import EventLog, SessionStore
 from gateway.domain.session_store import Bounds, Fence, TenantCounts
 from gateway.domain.sessions import Handover, KeptSession
 from gateway.meeting import traces
+from gateway.meeting.live_view import MOST_OPEN, MOST_SHOWN
 from gateway.meeting.outbox import Outbox, Payload
 from gateway.meeting.room import Rooms
 from gateway.protocol.limits import Limits
@@ -40,7 +41,6 @@ from gateway.sessions.local_session import Finish, LocalSession, restored
 from gateway.sessions.local_sessions import LocalSessions
 from gateway.sessions.machine import Accept, Effect, Join, SessionState, Show, Update, Withdraw
 from gateway.translation.finals import Finals
-from gateway.translation.partials import MOST_OPEN, MOST_SHOWN
 from gateway.translation.scheduling.quotas import Quotas
 from gateway.translation.speech import Speech
 

@@ -27,6 +27,7 @@ from gateway import metrics
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import EngineUnavailable, GatewayError
 from gateway.domain.log import Utterance, UtteranceKey
+from gateway.meeting.live_view import MOST_CLOSED, MOST_OPEN
 from gateway.meeting.room import Room
 from gateway.tracing import spans
 from gateway.tracing.spans import Value
@@ -115,15 +116,6 @@ class OpenUtterance:
 
 # The counter of an outcome and a language. Looking it up takes longer than counting.
 _counter = cache(metrics.PARTIALS.labels)
-
-# Open utterances of one participant: a recogniser has one, rarely two. One more closes the one that was revised
-# least recently, which may have been forgotten by its client.
-MOST_OPEN = 3
-
-# Closed utterances of one participant that are remembered. One that was opened again would be shown from its
-# beginning to readers who have a part of it.
-_MOST_CLOSED = 20
-MOST_SHOWN = MOST_OPEN + _MOST_CLOSED
 
 # Estimated bytes of an open utterance and of each of its translations, besides their characters.
 _UTTERANCE_BYTES = 1_024
@@ -325,7 +317,7 @@ class Partials:
         room.end_caption(key)
         participant = key[0]
         closed = [name for name, other in self._spoken_by(room, participant).items() if other.closed]
-        if len(closed) > _MOST_CLOSED:
+        if len(closed) > MOST_CLOSED:
             self.withdraw(room, (participant, closed[0]))
 
     def _fits(self, room: Room, utterance: Utterance, translations: int, held_chars: int) -> bool:

@@ -13,8 +13,8 @@ from gateway.engines.host.messages import GetMetrics, Metrics
 from gateway.server.http.readiness import Whole
 
 # How workers are spoken to, and how engines are. The first is raised with every change of a message below, but
-# `Refused` and `Drain`, which every version understands, and of what workers of two versions would not both read
-# in their store.
+# `Refused` and `Drain`, which every version understands, and when workers of two versions could not both read what
+# is in their store.
 PROTOCOLS = (4, ENGINE_PROTOCOL)
 
 

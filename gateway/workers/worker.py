@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -234,20 +234,22 @@ class _Worker:
             case LogFrom():
                 log_from(message.level)
             case GetMetrics():
-                task = asyncio.create_task(self._answer(message))
-                self._answering.add(task)
-                task.add_done_callback(self._answering.discard)
+                self._begin(self._answer(message))
             case Metrics():
                 self._questions.answered(message)
 
     def _see_that_it_listens(self) -> None:
         server, again = self._server, self._listening_again
-        if server is None or not server.started or self._drains or (again is not None and not again.done()):
+        if server is None or not server.started or server.listens or self._drains:
             return
-        if not server.listens:
-            self._listening_again = task = asyncio.create_task(self._listen_again(server))
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
+        if again is None or again.done():
+            self._listening_again = self._begin(self._listen_again(server))
+
+    def _begin(self, answer: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(answer)
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+        return task
 
     def _heard_in_another_way(self, message: Any) -> None:
         """The parent speaks to workers of another version, which is not to keep this one from saying so."""

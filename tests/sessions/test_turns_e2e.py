@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.errors import LogUnavailable
 from gateway.meeting import room
 from gateway.protocol.messages import (
     Caption,
@@ -36,7 +35,7 @@ class Crowd:
     """Ana speaks, and Bo reads."""
 
     def __init__(self, d: Desk, ana: Any, bo: Any) -> None:
-        self.sessions = d.sessions
+        self.sessions, self.log, self.finals = d.sessions, d.core.log, d.core.finals
         (self._entry, self._ana), (_, self._bo) = ana, bo
         self.session = self._entry.session
         self.room = self.session.room
@@ -170,23 +169,22 @@ async def test_nothing_is_shown_of_a_speaker_who_has_left() -> None:
         assert await c.bo_sees() == []
 
 
-async def test_a_talk_is_settled_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+async def settling(c: Crowd, text: str) -> asyncio.Task[None]:
+    """Turns come, and the first segment of a talk is accepted once `c.log` is open."""
+    c.log.open.clear()
+    c.is_past_its_budget()
+    await c.says(text, 1)
+    coming = asyncio.create_task(c.turns_come())
+    await until(lambda: c.finals.busy(c.room))
+    return coming
+
+
+async def test_a_talk_is_settled_in_its_turn() -> None:
     async with crowd() as c:
-        accept, goes_on, tried = c.room.log.accept, asyncio.Event(), asyncio.Event()
-
-        async def slow(*args: Any) -> Any:
-            tried.set()
-            await goes_on.wait()
-            return await accept(*args)
-
-        monkeypatch.setattr(c.room.log, "accept", slow)
-        c.is_past_its_budget()
-        await c.says(f"first {LONG}", 1)
-        coming = asyncio.create_task(c.turns_come())
-        await tried.wait()
+        coming = await settling(c, f"first {LONG}")
         for rev in (2, 3, 4):
             await c.says(f"first {LONG} and more {rev}", rev)
-        goes_on.set()
+        c.log.open.set()
         await coming
         seen: list[Any] = []
         while not seen or seen[-1][1] or not seen[-1][0].endswith("more 4"):
@@ -199,13 +197,9 @@ async def test_a_talk_is_settled_in_its_turn(monkeypatch: pytest.MonkeyPatch) ->
         assert (await c.bo_sees())[-1][1]
 
 
-async def test_what_is_not_accepted_holds_up_no_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_not_accepted_holds_up_no_revision() -> None:
     async with crowd() as c:
-
-        async def away(*_: Any) -> Any:
-            raise LogUnavailable("away", retry_after_ms=1)
-
-        monkeypatch.setattr(c.room.log, "accept", away)
+        c.log.refuses = lambda _: True
         c.is_past_its_budget()
         await c.says(f"first {LONG}", 1)
         await c.turns_come()
@@ -214,34 +208,24 @@ async def test_what_is_not_accepted_holds_up_no_revision(monkeypatch: pytest.Mon
         while not seen or not seen[-1][0].endswith("then"):
             await idle()
             seen += await c.bo_sees()
+        assert c.log.refused
 
 
 @contextlib.asynccontextmanager
-async def being_accepted(c: Crowd, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+async def being_accepted(c: Crowd) -> AsyncIterator[None]:
     """The first segment of a talk, with a rest, while the context lasts."""
-    accept, goes_on, tried = c.room.log.accept, asyncio.Event(), asyncio.Event()
-
-    async def slow(*args: Any) -> Any:
-        tried.set()
-        await goes_on.wait()
-        return await accept(*args)
-
-    monkeypatch.setattr(c.room.log, "accept", slow)
-    c.is_past_its_budget()
-    await c.says(f"first {LONG} and some rest", 1)
-    coming = asyncio.create_task(c.turns_come())
-    await tried.wait()
+    coming = await settling(c, f"first {LONG} and some rest")
     yield
     await until(lambda: c.room.turns._next is None)
-    goes_on.set()
+    c.log.open.set()
     await coming
     await until(lambda: not c.session.late and c.room.history.said_by(c.session.member.participant))
     await idle()
 
 
-async def test_nothing_is_shown_after_a_cancel_while_it_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_shown_after_a_cancel_while_it_is_settled() -> None:
     async with crowd() as c:
-        async with being_accepted(c, monkeypatch):
+        async with being_accepted(c):
             await c.sends(UtteranceCancel("u"))
         assert not list(c.room.live.captions)
         assert [final for _, final in [each for each in await c.bo_sees() if each is not UtteranceCancelled]] == [
@@ -250,9 +234,9 @@ async def test_nothing_is_shown_after_a_cancel_while_it_is_settled(monkeypatch: 
         assert not c.session.state.in_flight
 
 
-async def test_nothing_is_shown_of_a_speaker_who_left_while_it_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_shown_of_a_speaker_who_left_while_it_is_settled() -> None:
     async with crowd() as c:
-        async with being_accepted(c, monkeypatch):
+        async with being_accepted(c):
             c.sessions.local.end(c.session)
         assert not list(c.room.live.captions)
 
@@ -269,8 +253,8 @@ async def test_few_utterances_of_a_speaker_wait() -> None:
         assert not c.session.late
 
 
-async def test_no_more_utterances_wait_than_are_settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with crowd() as c, being_accepted(c, monkeypatch):
+async def test_no_more_utterances_wait_than_are_settled() -> None:
+    async with crowd() as c, being_accepted(c):
         for n in range(50):
             await c.says(f"we say {n}", 1, id=f"u{n}")
         assert list(c.session.late) == ["u", "u48", "u49"]

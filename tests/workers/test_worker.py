@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import socket
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -70,66 +72,67 @@ class FarEnd:
         return found[0]
 
 
-async def test_worker_serves_once_its_engine_is_ready() -> None:
+@contextlib.asynccontextmanager
+async def with_an_engine() -> AsyncIterator[tuple[FarEnd, int]]:
+    """A worker whose engine is ready, and its port."""
     with reserve("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
         async with shared_engine(SimulatedEngine(Script())) as shared:
             end = FarEnd(replace(settings(), port=port))
             await end.open()
             end.channel.say(EngineIs(EngineHealth(EngineState.READY), str(shared.path)))
-            listening = await end.serves()
-            end.channel.say(Whole(3, 4, absent="Worker 2 does not serve now."))
-            assert await end.next(Report) == Report(0, 0)
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            answer = (await reader.readuntil(b"}")).decode()
-            assert '"status":"ready","reason":"Worker 2 does not serve now.","running":3,"waiting":4' in answer
-            # Those of all are the parent's to give.
-            writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            question = await end.next(GetMetrics)
-            assert isinstance(question, GetMetrics)
-            end.channel.say(Metrics(question.number, b"of all"))
-            assert (await reader.read()).endswith(b"of all")
-            writer.close()
-            await writer.wait_closed()
-            end.channel.say(GetMetrics(7, ["gateway_sessions"]))
-            own = await end.next(Metrics)
-            assert isinstance(own, Metrics)
-            assert own.number == 7
-            assert b"\ngateway_sessions " in own.page
-            end.channel.say(Drain())
-            await end.serving
-            # Whoever comes now comes to another worker.
-            with pytest.raises(ConnectionRefusedError):
-                await asyncio.open_connection("127.0.0.1", port)
-            listening.close()
+            yield end, port
             end.channel.close()
+
+
+async def test_worker_serves_once_its_engine_is_ready() -> None:
+    async with with_an_engine() as (end, port):
+        listening = await end.serves()
+        end.channel.say(Whole(3, 4, absent="Worker 2 does not serve now."))
+        assert await end.next(Report) == Report(0, 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = (await reader.readuntil(b"}")).decode()
+        assert '"status":"ready","reason":"Worker 2 does not serve now.","running":3,"waiting":4' in answer
+        # Those of all are the parent's to give.
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        question = await end.next(GetMetrics)
+        assert isinstance(question, GetMetrics)
+        end.channel.say(Metrics(question.number, b"of all"))
+        assert (await reader.read()).endswith(b"of all")
+        writer.close()
+        await writer.wait_closed()
+        end.channel.say(GetMetrics(7, ["gateway_sessions"]))
+        own = await end.next(Metrics)
+        assert isinstance(own, Metrics)
+        assert own.number == 7
+        assert b"\ngateway_sessions " in own.page
+        end.channel.say(Drain())
+        await end.serving
+        # Whoever comes now comes to another worker.
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+        listening.close()
 
 
 async def test_worker_whose_socket_was_shut_listens_again() -> None:
-    with reserve("127.0.0.1", 0) as sock:
-        port = sock.getsockname()[1]
-        async with shared_engine(SimulatedEngine(Script())) as shared:
-            end = FarEnd(replace(settings(), port=port))
-            await end.open()
-            end.channel.say(EngineIs(EngineHealth(EngineState.READY), str(shared.path)))
-            first = await end.serves()
-            first.shutdown(socket.SHUT_RDWR)
-            with pytest.raises(ConnectionRefusedError):
-                await asyncio.open_connection("127.0.0.1", port)
-            end.channel.say(Whole(0, 0))
-            second = await end.serves()
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            assert b" 200 " in await reader.read()
-            writer.close()
-            end.channel.say(Whole(0, 0))
-            end.channel.say(Drain())
-            await end.serving
-            assert Serves() not in end.heard
-            for each in (first, second):
-                each.close()
-            end.channel.close()
+    async with with_an_engine() as (end, port):
+        first = await end.serves()
+        first.shutdown(socket.SHUT_RDWR)
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+        end.channel.say(Whole(0, 0))
+        second = await end.serves()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert b" 200 " in await reader.read()
+        writer.close()
+        end.channel.say(Whole(0, 0))
+        end.channel.say(Drain())
+        await end.serving
+        assert Serves() not in end.heard
+        for each in (first, second):
+            each.close()
 
 
 async def test_drain_before_serving_leaves_the_store() -> None:
@@ -147,14 +150,10 @@ async def test_drain_before_serving_leaves_the_store() -> None:
 
 
 async def test_one_that_loses_its_parent_ends() -> None:
-    with reserve("127.0.0.1", 0) as sock:
-        async with shared_engine(SimulatedEngine(Script())) as shared:
-            end = FarEnd(replace(settings(), port=sock.getsockname()[1]))
-            await end.open()
-            end.channel.say(EngineIs(EngineHealth(EngineState.READY), str(shared.path)))
-            await end.next(Serves)
-            end.channel.close()
-            await end.serving
+    async with with_an_engine() as (end, _):
+        await end.next(Serves)
+        end.channel.close()
+        await end.serving
 
 
 async def test_one_that_cannot_listen_says_so() -> None:
