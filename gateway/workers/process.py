@@ -189,8 +189,6 @@ class WorkerProcess:
 
     def _on_end(self) -> None:
         asyncio.get_running_loop().remove_reader(self._process.sentinel)
-        self._let_go_of_listening()
-        self._sockets.close()
         self._process.join()
         self._exit_code = self._process.exitcode
         # Otherwise it keeps file descriptors until the garbage collector runs.
@@ -200,5 +198,7 @@ class WorkerProcess:
     def _is_gone(self) -> None:
         # What it said last is heard before its end.
         if self._hung_up and self._exit_code is not None:
+            self._let_go_of_listening()
+            self._sockets.close()
             self.ended.set()
             self._changed()

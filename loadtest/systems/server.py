@@ -105,6 +105,9 @@ _START_S, _LOOK_S = 600.0, 0.25
 # Long enough for an engine to shut down in order; what hangs longer is killed. Then for killed ones to be gone.
 _STOP_S, _KILL_S = 90.0, 10.0
 
+# Browsers refuse some ports below this one, 1720 for example (https://fetch.spec.whatwg.org/#bad-port).
+_BROWSERS_REFUSE = 10_081
+
 # From which the kernel chooses ports of connections, and of servers that name none.
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
@@ -225,12 +228,13 @@ async def serving(server: Server, name: str, say: Say) -> AsyncIterator[Server]:
 
 
 def free_port() -> int:
-    """A loopback port that is free, and that the kernel gives no process that does not ask for it."""
+    """A loopback port that is free, that no browser refuses, and that no process gets unless it asks for it."""
     first = int(_RANGE.read_text().split()[0])
     while True:
         with socket.socket() as sock, suppress(OSError):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind(("127.0.0.1", first - 1 - secrets.randbelow(first - 1_024) if first > 2_048 else 0))
+            port = first - 1 - secrets.randbelow(first - _BROWSERS_REFUSE) if first > 2 * _BROWSERS_REFUSE else 0
+            sock.bind(("127.0.0.1", port))
             return int(sock.getsockname()[1])
 
 
