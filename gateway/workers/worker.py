@@ -240,7 +240,8 @@ class _Worker:
 
     def _see_that_it_listens(self) -> None:
         server, again = self._server, self._listening_again
-        if server is None or not server.started or server.listens or self._drains:
+        # While it drains, its sockets are closed.
+        if server is None or not server.started or self._drains or server.listens:
             return
         if again is None or again.done():
             self._listening_again = self._begin(self._listen_again(server))
