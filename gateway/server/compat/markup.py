@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 from xml.parsers import expat
 
@@ -250,17 +250,25 @@ def _xml(text: str, rules: Rules) -> Iterator[Token]:
         read = data[len(opening) : parser.ErrorByteIndex].decode(errors="replace")
         return min(len(prologue) + len(read) + 1, len(text))
 
-    parser.StartElementHandler = lambda name, _: add(Token("start", "", name, ignored=name in rules.ignored))
-    parser.EndElementHandler = lambda name: add(Token("end", "", name))
-    parser.CharacterDataHandler = lambda _: add(Token("text", ""))
-    parser.CommentHandler = lambda _: add(Token("point", ""))
-    parser.ProcessingInstructionHandler = lambda *_: add(Token("point", ""))
-    parser.StartCdataSectionHandler = lambda: cdata(True)
-    parser.EndCdataSectionHandler = lambda: cdata(False)
+    handlers: dict[str, Callable[..., None]] = {
+        "StartElementHandler": lambda name, _: add(Token("start", "", name, ignored=name in rules.ignored)),
+        "EndElementHandler": lambda name: add(Token("end", "", name)),
+        "CharacterDataHandler": lambda _: add(Token("text", "")),
+        "CommentHandler": lambda _: add(Token("point", "")),
+        "ProcessingInstructionHandler": lambda *_: add(Token("point", "")),
+        "StartCdataSectionHandler": lambda: cdata(True),
+        "EndCdataSectionHandler": lambda: cdata(False),
+    }
+    for name, handler in handlers.items():
+        setattr(parser, name, handler)
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
         raise _not_well_formed(f"{expat.ErrorString(error.code)}, at character {place()}") from None
+    finally:
+        # They hold the parser, and with it all that was found, until the garbage collector looks.
+        for name in handlers:
+            setattr(parser, name, None)
     # Without the element around it.
     found = list(events.tokens(data))[1:-1]
     yield from _without_empty_ends(found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import sys
 import threading
 from types import FrameType
@@ -253,3 +255,16 @@ def test_where_a_sentence_ends(text: str, rules: Rules, expected: list[str]) -> 
 def test_xml_that_is_none_is_refused_and_declares_nothing(text: str, said: str) -> None:
     with pytest.raises(InvalidValue, match=said):
         tokens(text, XML)
+
+
+@pytest.mark.parametrize("text", ["a <x/> b <!-- c --> <![CDATA[d]]>", "a <x>"])
+def test_nothing_waits_for_the_garbage_collector(text: str) -> None:
+    """A call with many tags would leave megabytes until then."""
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(InvalidValue):
+            tokens(text, XML)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
