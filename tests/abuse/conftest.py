@@ -164,11 +164,20 @@ def _p99(values: list[float]) -> float:
 
 @pytest.fixture
 def scene(figures: Figures) -> Any:
-    """`async with scene(env) as it: ...`; codec: in which the honest session speaks; token: of it."""
+    """`async with scene(env) as it: ...`; codec: in which the honest session speaks; token: of it.
+
+    workers: of the gateway, if there are several. The memory is their parent's then.
+    """
 
     @asynccontextmanager
-    async def opened(env: dict[str, str] | None = None, codec: Codec = JSON, token: str | None = None) -> Any:
-        with gateway_process("--engine", "simulated", env=env) as gateway:
+    async def opened(
+        env: dict[str, str] | None = None,
+        codec: Codec = JSON,
+        token: str | None = None,
+        workers: int | None = None,
+    ) -> Any:
+        several = () if workers is None else ("--workers", str(workers))
+        with gateway_process("--engine", "simulated", *several, env=env) as gateway:
             gateway.ready()
             async with (
                 connect(

@@ -120,11 +120,18 @@ async def test_a_crowd_of_private_meetings_leaves_others_their_turns(scene: Any)
         assert "overloaded" not in codes
 
 
-@pytest.mark.parametrize("attack", ["60 say much", "100 say much", "100 take back", "100 change"])
-async def test_a_meeting_that_costs_much_waits_itself(scene: Any, attack: str) -> None:
-    async with scene() as it:
+@pytest.mark.parametrize(
+    ("attack", "workers"),
+    [
+        *((attack, None) for attack in ("60 say much", "100 say much", "100 take back", "100 change")),
+        ("60 say much", 2),
+        ("100 change", 2),
+    ],
+)
+async def test_a_meeting_that_costs_much_waits_itself(scene: Any, attack: str, workers: int | None) -> None:
+    async with scene(workers=workers) as it:
         await it.alone()
-        found = await it.attacked(attack)
+        found = await it.attacked(attack, row=f"{attack}, {workers} workers" if workers else attack)
         assert found["finals accepted"] == int(attack.split()[0])
         await it.honest.unharmed()
 
