@@ -52,7 +52,8 @@ class Channel(asyncio.Protocol, Generic[_Said, _Heard]):
     """One end of the connection.
 
     kind: type of the received messages, for msgspec.
-    heard: called with each received message; must not raise.
+    heard: called with each received message. What it raises is logged: a fault must not cost the connection, on
+        which all meetings of a process depend.
     lost: called once, when the connection has ended.
     """
 
@@ -123,8 +124,12 @@ class Channel(asyncio.Protocol, Generic[_Said, _Heard]):
             end = body + _LENGTH.unpack_from(self._received, begin)[0]
             if end > len(self._received):
                 break
-            self._heard(self._decoder.decode(self._received[body:end]))
+            message = self._decoder.decode(self._received[body:end])
             begin = end
+            try:
+                self._heard(message)
+            except Exception:
+                _log.exception("a message of another process had no effect (%s)", type(message).__name__)
         del self._received[:begin]
 
     def connection_lost(self, exc: Exception | None) -> None:

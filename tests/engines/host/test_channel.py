@@ -65,6 +65,27 @@ async def test_close_sends_what_was_said_and_ends_once() -> None:
     second.channel.close()
 
 
+async def test_message_that_raises_costs_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    ours, theirs = socket.socketpair()
+    first, heard, lost = End(), list[str](), asyncio.Event()
+
+    def hear(message: str) -> None:
+        heard.append(message)
+        if message == "a":
+            raise OSError(9, "Bad file descriptor")
+
+    second: Channel[str, str] = Channel(str, hear, lost.set)
+    await first.channel.open(ours)
+    await second.open(theirs)
+    for message in ("a", "b"):
+        first.channel.say(message)
+    first.channel.close()
+    await lost.wait()
+    assert heard == ["a", "b"]
+    assert "a message of another process had no effect (str)" in caplog.text
+    assert "Bad file descriptor" in caplog.text
+
+
 async def test_a_message_that_cannot_be_sent_fails_alone() -> None:
     wire, speaker, listener = Wire(), End(), End()
     speaker.channel.connection_made(wire)
