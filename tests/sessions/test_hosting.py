@@ -59,7 +59,9 @@ async def test_removed_participant_stays_out_with_the_same_token() -> None:
         bo, connection = await joined(g.there, grant=BO)
         _, cy = await joined(g.there, grant=replace(BO, subject="cy", token_id="t3"))
         await g.here.sessions.hosting.remove(ana.session, who(bo))
-        assert why(connection) == [(CloseCode.TOKEN_REVOKED, "removed", "The host has removed you from this meeting.")]
+        assert why(connection) == [
+            (CloseCode.TOKEN_REVOKED, "removed", "The host has removed you from this meeting.")
+        ]
         assert why(cy) == []
         for gateway in (g.here, g.there):
             with pytest.raises(Unauthenticated):
