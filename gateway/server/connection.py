@@ -332,7 +332,7 @@ class Connection:
             case Withdraw(id, wait_s):
                 sessions.withdraw(self._local_session(), id, wait_s)
             case Remove() | Lock() | EndMeeting():
-                await self._host(effect)
+                await sessions.hosting.carry_through(self._host(effect))
             case Close(code, reason):
                 self.finish(code, reason)
         return True

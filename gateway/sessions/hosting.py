@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from typing import Any
 
 from gateway.domain.errors import InvalidValue, LogUnavailable
 from gateway.domain.grants import Revocation, meeting_name, tenant_of
@@ -33,9 +34,22 @@ class Hosting:
         self._end_here = end_here
         self._tasks = tasks
 
+    async def carry_through(self, work: Coroutine[Any, Any, None]) -> None:
+        """Also if the caller is cancelled: a host who ends the meeting may be the first whose connection closes."""
+
+        async def outcome() -> Exception | None:
+            try:
+                await work
+            except Exception as error:  # a task that raised would end all the others
+                return error
+            return None
+
+        if (error := await asyncio.shield(self._tasks.create_task(outcome()))) is not None:
+            raise error
+
     async def end_meeting(self, host: LocalSession) -> None:
         """End the meeting for everyone, at every gateway. Raises `LogUnavailable`; then nothing has changed."""
-        await self._carried_through(self._revoke(_revocation(host)))
+        await self._revoke(_revocation(host))
 
     async def remove(self, host: LocalSession, participant: str) -> None:
         """A participant leaves the meeting, and does not come back with the same token.
@@ -45,7 +59,10 @@ class Hosting:
         others = host.room.presence.participants(but=host.member.participant)
         if participant not in {each.participant for each in others}:
             raise _absent()
-        await self._carried_through(self._remove(host, participant))
+        if (record := await self._record(host.room.id, participant)) is None:
+            raise _absent()
+        # By their subject, as a new token may have been issued since.
+        await self._revoke(_revocation(host, record.grant.subject, participant))
 
     async def lock(self, host: LocalSession, locked: bool) -> None:
         """Let nobody else in but hosts, or let them in again. Raises `LogUnavailable`."""
@@ -56,12 +73,6 @@ class Hosting:
         with suppress(LogUnavailable):
             return await self._session_store.is_locked(session.room.id)
         return False
-
-    async def _remove(self, host: LocalSession, participant: str) -> None:
-        if (record := await self._record(host.room.id, participant)) is None:
-            raise _absent()
-        # By their subject, as a new token may have been issued since.
-        await self._revoke(_revocation(host, record.grant.subject, participant))
 
     async def _record(self, meeting: str, participant: str) -> SessionRecord | None:
         for session in self._local.all:
@@ -76,19 +87,6 @@ class Hosting:
         # The store first: where other gateways cannot be told, the host is, and asks again.
         await self._session_store.revoke(revocation)
         self._end_here(revocation)
-
-    async def _carried_through(self, work: Awaitable[None]) -> None:
-        """Also if the caller is cancelled: the host's own connection may be the first to close."""
-
-        async def outcome() -> Exception | None:
-            try:
-                await work
-            except Exception as error:  # a task that raised would end all the others
-                return error
-            return None
-
-        if (error := await asyncio.shield(self._tasks.create_task(outcome()))) is not None:
-            raise error
 
 
 def _revocation(host: LocalSession, subject: str | None = None, participant: str | None = None) -> Revocation:

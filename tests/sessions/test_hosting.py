@@ -68,6 +68,8 @@ async def test_removed_participant_stays_out_with_the_same_token() -> None:
                 await joined(gateway, grant=BO)
             with pytest.raises(Unauthenticated):
                 await joined(gateway, grant=BO, resume=resume_of(bo))
+        others = ana.session.room.presence
+        await until(lambda: who(bo) not in {each.participant for each in others.participants(but=who(ana))})
         with pytest.raises(InvalidValue, match="no such participant"):
             await g.here.sessions.hosting.remove(ana.session, who(bo))
 
@@ -121,7 +123,8 @@ async def test_ending_is_carried_through_though_the_hosts_connection_is_gone() -
         ana, _ = await joined(d, grant=OPEN_HOST)
         _, bo = await joined(d)
         store.go_on.clear()
-        ending = asyncio.create_task(d.sessions.hosting.end_meeting(ana.session))
+        hosting = d.sessions.hosting
+        ending = asyncio.create_task(hosting.carry_through(hosting.end_meeting(ana.session)))
         while "revoke" not in store.asked:
             await idle()
         ending.cancel()
