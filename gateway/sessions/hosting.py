@@ -35,7 +35,7 @@ class Hosting:
         self._tasks = tasks
 
     async def carry_through(self, work: Coroutine[Any, Any, None]) -> None:
-        """Also if the caller is cancelled: a host who ends the meeting may be the first whose connection closes."""
+        """Also if the caller is cancelled: the connection of a host who ends the meeting may close first."""
 
         async def outcome() -> Exception | None:
             try:

@@ -14,7 +14,8 @@ export function addressProblem({ hostname, protocol }) {
 /** For the operator; hidden where there is nothing to do. */
 export function addressNote() {
   const problem = addressProblem(location);
-  const note = element("p", "hint", problem ? t(`machine.${problem}`, { host: location.hostname }) : "");
+  const words = { loopback: t("machine.loopback", { host: location.hostname }), insecure: t("machine.insecure") };
+  const note = element("p", "hint", problem ? words[problem] : "");
   note.dataset.testid = "address-note";
   note.hidden = problem === null;
   return note;

@@ -36,7 +36,7 @@ export class LastScreen {
    */
   show(how, { goesOn, stayedMs, keep }) {
     const now = new Date().toLocaleTimeString(pageLanguage(), { hour: "numeric", minute: "2-digit" });
-    this.#title.textContent = t(`end.${how}`);
+    this.#title.textContent = { left: t("end.left"), ended: t("end.ended"), removed: t("end.removed") }[how];
     const whatNow = { left: goesOn ? t("end.goes_on") : "", removed: t("end.removed_text") };
     this.#what.textContent = how === "ended" ? t("end.ended_at", { time: now }) : whatNow[how];
     // Whoever was removed is not invited to come back.

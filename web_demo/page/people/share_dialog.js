@@ -81,7 +81,8 @@ export class ShareDialog {
     top.append(element("h2", "dialog-heading", t("share.title")), close);
 
     const problem = addressProblem(location);
-    const warning = element("p", "dialog-warning", problem ? t(`share.${problem}`) : "");
+    const problems = { loopback: t("share.loopback"), insecure: t("share.insecure") };
+    const warning = element("p", "dialog-warning", problem ? problems[problem] : "");
     warning.dataset.testid = "share-warning";
     warning.hidden = problem === null;
 
