@@ -91,6 +91,7 @@ class Store:
             self._kept = lambda: Handover(
                 meetings=log.kept_meetings(),
                 used_tokens=session_store.kept_tokens(),
+                locked=session_store.kept_locks(),
                 days=meter.kept_days(),
                 glossaries=glossaries.kept_glossaries(),
                 webhooks=webhooks.kept_webhooks(),

@@ -21,6 +21,7 @@ from gateway.domain.errors import (
     Draining,
     GatewayError,
     MeetingEnded,
+    Removed,
     SessionIdle,
     SessionReplaced,
     SlowReader,
@@ -36,7 +37,7 @@ EXIT_FAILED = 3
 
 # Errors that come right before the gateway closes. They are shown as the reason for the close.
 LAST_WORDS = frozenset(
-    cls.code for cls in (GatewayError, Draining, MeetingEnded, SlowReader, TokenExpired, TokenRevoked)
+    cls.code for cls in (GatewayError, Draining, MeetingEnded, Removed, SlowReader, TokenExpired, TokenRevoked)
 )
 
 _LAST_WORDS_OF_MEETINGS = LAST_WORDS | {SessionIdle.code, SessionReplaced.code}

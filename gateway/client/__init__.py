@@ -98,6 +98,7 @@ async def connect(
     context: str | None = None,
     formality: Formality | None = None,
     record: bool | None = None,
+    host: str | None = None,
     token: TokenSource | None = None,
     codec: Codec = JSON,
     ready_timeout_s: float = 300.0,
@@ -119,6 +120,8 @@ async def connect(
     glossary: target language → source term → target term.
     record: whether the meeting is recorded, if this session begins it; False: nothing is kept of what is said. In
         a meeting that is otherwise, `SessionRefused` is raised. None: as it is; `started.record` is False then.
+    host: where no token is needed, the secret that the id of the meeting was made of: the session is a host. See
+        "Hosts" in docs/protocol.md. `started.host` is True then.
     token: for a gateway that needs one: a string, or a function that returns one or an awaitable of one. The
         function is called at every attempt to connect and when the session needs a new token. See "Tokens" in
         docs/client.md.
@@ -153,6 +156,7 @@ async def connect(
         formality=formality,
         resume=resume,
         record=record,
+        host=host,
     )
     tokens = Tokens(token)
     endpoint = Endpoint(stream_url(url), codec, ping_interval_s, ping_timeout_s, tokens)

@@ -29,7 +29,7 @@ from gateway.client.reconnecting import CAP_S, Outage, may_reconnect
 from gateway.client.tokens import Refreshing
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import Formality
-from gateway.domain.errors import MeetingEnded
+from gateway.domain.errors import MeetingEnded, Removed
 from gateway.domain.sessions import Stability
 from gateway.protocol.checks import position
 from gateway.protocol.codec import well_formed, whole_characters
@@ -37,6 +37,9 @@ from gateway.protocol.messages import (
     ClientMessage,
     Error,
     LanguagesChanged,
+    MeetingEnd,
+    MeetingLock,
+    ParticipantRemove,
     Ping,
     Resume,
     ServerMessage,
@@ -223,7 +226,7 @@ class ClientSession:
         loss = SessionClosed(self.url, close_code(closed), self._last_error)
         self._last_error = None
         # A proxy may close with a code of its own.
-        is_over = loss.error is not None and loss.error.code == MeetingEnded.code
+        is_over = loss.error is not None and loss.error.code in (MeetingEnded.code, Removed.code)
         if is_over or not may_reconnect(loss.code) or self._give_up_s <= 0:
             self._end(loss)
             return
@@ -373,6 +376,21 @@ class ClientSession:
         """
         languages = None if reads is None else list(reads)
         await self._queue(SessionUpdate(languages, speaks, stability, glossary, context, formality, originals))
+
+    async def remove(self, participant: str) -> None:
+        """As a host, remove a participant from the meeting; `ParticipantLeft` or an error follows.
+
+        This, `lock` and `end_meeting` are dropped while there is no connection.
+        """
+        await self._send_now(ParticipantRemove(participant))
+
+    async def lock(self, locked: bool = True) -> None:
+        """As a host, let nobody else into the meeting, or let them in again; the answer is `MeetingLocked`."""
+        await self._send_now(MeetingLock(locked))
+
+    async def end_meeting(self) -> None:
+        """As a host, end the meeting for everyone; then iterating raises `SessionClosed` (`meeting_ended`)."""
+        await self._send_now(MeetingEnd())
 
     async def ping(self, nonce: str = "") -> None:
         """Ask for a `pong`; nothing happens while there is no connection."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 # join, resume, refresh, leave: a session. message: something in a session that its token does not allow.
 # token, invite: issued. exchange: an invite for a token. transcript, usage: read. revoke: tokens.
-# erase: what was said in a meeting.
+# erase: what was said in a meeting. host: what a host has done in one.
 # translate: a call over HTTP, only where it is refused. glossary: made, changed, deleted; read only where it is
 # refused.
 Action = Literal[
@@ -26,6 +26,7 @@ Action = Literal[
     "revoke",
     "transcript",
     "erase",
+    "host",
     "usage",
     "translate",
     "glossary",
@@ -50,7 +51,8 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     # A hash of tenant and meeting; None where no meeting was named.
     meeting: str | None = None
     # What a token or an invite was issued for: an API key, or the id of an invite. Of a revocation what was
-    # revoked: `all`, or such as `sub ana`. Of a glossary its id.
+    # revoked: `all`, or such as `sub ana`. Of a glossary its id. Of a host `end`, `lock`,
+    # `unlock`, or `remove` and the participant.
     detail: str | None = None
     # Entries of the same tenant, or of unknown ones, that came too fast to be written before this one.
     left_out: int = 0

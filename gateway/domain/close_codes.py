@@ -28,7 +28,7 @@ class CloseCode(IntEnum):
     DRAINING = 4012, "The gateway is draining and takes no new sessions; reconnect elsewhere."
     TOKEN_EXPIRED = 4401, "The session's time is over; reconnect with a new token."
     UNAUTHENTICATED = 4501, "No valid token came; do not reconnect with the same one."
-    TOKEN_REVOKED = 4503, "The token was revoked; do not reconnect."
+    TOKEN_REVOKED = 4503, "The token was revoked, or you were removed from the meeting; do not reconnect."
     FOREIGN_ORIGIN = 4504, "Pages of this origin may not use this gateway; do not reconnect."
     MEETING_ENDED = 4505, "The meeting was ended for everyone in it; do not reconnect."
     TOO_MANY_SESSIONS = 4509, "The gateway has reached its limit of sessions; do not reconnect."

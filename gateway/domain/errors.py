@@ -17,7 +17,9 @@ Must not know: sockets, frames, engines. An error outside this tree reaches a cl
     │   ├── Forbidden                   forbidden
     │   ├── TokenExpired                token_expired
     │   ├── TokenRevoked                token_revoked
+    │   ├── Removed                     removed
     │   ├── MeetingEnded                meeting_ended
+    │   ├── MeetingLocked               meeting_locked
     │   └── UnknownMeeting              unknown_meeting
     │       └── NotRecorded             not_recorded
     ├── StateError                      (when the client sent it)
@@ -152,8 +154,16 @@ class TokenRevoked(ProtocolError, code="token_revoked", http_status=401):
     """The session's token was revoked; the connection is closed, and the session cannot be resumed."""
 
 
+class Removed(ProtocolError, code="removed", http_status=403):
+    """The host has removed this participant; the connection is closed, and the session cannot be resumed."""
+
+
 class MeetingEnded(ProtocolError, code="meeting_ended", http_status=410):
     """The meeting was ended for everyone in it; the connection is closed, and the session cannot be resumed."""
+
+
+class MeetingLocked(ProtocolError, code="meeting_locked", http_status=423):
+    """The host has locked this meeting: those who are in it stay, and others are not let in."""
 
 
 class UnknownMeeting(ProtocolError, code="unknown_meeting", http_status=404):

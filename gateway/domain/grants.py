@@ -59,8 +59,8 @@ class Grant(Struct, frozen=True, kw_only=True):
         return not self.subject
 
 
-# What everybody may do where tokens are not needed.
-OPEN = Grant(roles=ROLES, any_meeting=True)
+# What everybody may do where tokens are not needed: everything but what only the host of a meeting may.
+OPEN = Grant(roles=ROLES - {"host"}, any_meeting=True)
 
 
 class Issued(Struct, frozen=True):
@@ -87,11 +87,18 @@ class Revocation(Struct, frozen=True, kw_only=True):
     by_operator: bool = False
     # The only one whose session ends then; None: all.
     participant: str | None = None
+    # Whether the operator is the meeting's host, of whom people are told.
+    by_host: bool = False
 
     @property
     def ends_meeting(self) -> bool:
         """Whether it means everybody in one meeting."""
         return self.meeting is not None and self.token_id is self.subject is self.participant is None
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether it means no tokens, only sessions that are there: it need not be remembered for longer."""
+        return self.before_s == 0
 
     def hits(self, grant: Grant) -> bool:
         """Whether a token that is presented now is revoked by this."""
@@ -118,6 +125,20 @@ class Revocation(Struct, frozen=True, kw_only=True):
 def meeting_key(tenant: str, meeting: str) -> str:
     """The key of a meeting in logs, rooms and caches: meetings of two tenants never share one."""
     return meeting if tenant == DEFAULT_TENANT else f"{tenant}{_SEPARATOR}{meeting}"
+
+
+# Letters of ids that `meeting_of_host_key` makes: 32 that do not look alike.
+_ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
+
+
+def meeting_of_host_key(host_key: str) -> str:
+    """The id of the meeting whose host has this secret, where no tokens are needed: any gateway can check it.
+
+    60 bits of its SHA-256 in groups of four letters: nobody who knows the id alone finds such a secret.
+    """
+    digest = hashlib.sha256(host_key.encode("utf-8", "surrogatepass")).digest()[:12]
+    letters = "".join(_ID_LETTERS[byte % len(_ID_LETTERS)] for byte in digest)
+    return f"{letters[:4]}-{letters[4:8]}-{letters[8:]}"
 
 
 def meeting_name(key: str) -> str:

@@ -234,8 +234,8 @@ class SessionStore(Protocol):
     ) -> int:
         """Begin a session that `can_hold` holds with its meeting. Returns its fence. used: the token it uses up.
 
-        Raises `LimitExceeded`, `QuotaExceeded`, `RateLimited`, `Unauthenticated` if another user has used the
-        token, or `LogUnavailable`.
+        Raises `MeetingLocked` for all but hosts, `LimitExceeded`, `QuotaExceeded`, `RateLimited`,
+        `Unauthenticated` if another user has used the token, or `LogUnavailable`.
         """
 
     async def find(self, session: bytes) -> Held | None:
@@ -286,6 +286,15 @@ class SessionStore(Protocol):
         much changes at once, what was in between may be left out. `deliver` must not block and must not raise.
         Raises `LogUnavailable`.
         """
+
+    async def lock(self, meeting: str, locked: bool) -> None:
+        """No session but a host's begins in the meeting until it is unlocked, or nobody is left in it.
+
+        Raises `LogUnavailable`.
+        """
+
+    async def is_locked(self, meeting: str) -> bool:
+        """Raises `LogUnavailable`."""
 
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
         """Use up a token for its user, who may use it again. Returns whether it was unused before.

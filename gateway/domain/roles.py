@@ -9,7 +9,8 @@ from typing import Literal, get_args
 
 # speak: say something. read: captions and translations. transcript: what was said before, over HTTP.
 # admin: revoke what the tenant issued, and read what it has used.
-Role = Literal["speak", "read", "transcript", "admin"]
+# host: end the meeting for everyone, lock it, remove participants.
+Role = Literal["speak", "read", "transcript", "admin", "host"]
 ROLES: frozenset[Role] = frozenset(get_args(Role))
 
 # Whose meetings they are where no other tenant is named.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gateway.domain.errors import LimitExceeded
+from gateway.domain.errors import LimitExceeded, MeetingLocked
 from gateway.domain.grants import Revocation
 from gateway.domain.quotas import check_joins, check_quota
 from gateway.domain.sessions import SessionRecord
@@ -118,6 +118,12 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
 
 UNBOUNDED = Bounds()
+
+
+def check_lock(record: SessionRecord, locked: bool) -> None:
+    """Whether a session may begin in a meeting. Raises `MeetingLocked`."""
+    if locked and "host" not in record.grant.roles:
+        raise MeetingLocked("The host has locked this meeting.")
 
 
 def ends(revocation: Revocation, record: SessionRecord) -> bool:

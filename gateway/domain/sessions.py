@@ -128,3 +128,5 @@ class Handover(Struct, frozen=True):
     days: tuple[DayOfTenant, ...] = ()
     glossaries: tuple[KeptGlossary, ...] = ()
     webhooks: KeptWebhooks = KeptWebhooks()
+    # Keys of meetings that are locked.
+    locked: tuple[str, ...] = ()

@@ -56,6 +56,16 @@ Record = Annotated[
 Token = Annotated[
     str, about("What the gateway's operator or your backend issued. Programs may send it as a header instead.")
 ]
+HostKey = Annotated[
+    str,
+    about(
+        "Where no token is needed: the secret that the meeting's id was made of; its session is a host. Elsewhere "
+        "the token's roles say so.",
+        "id_chars",
+    ),
+]
+Removes = Annotated[str, about("Public id of another participant in the meeting.", "id_chars")]
+Locks = Annotated[bool, about("`true`: others are not let in; `false`: they are again.")]
 Secret = Annotated[str, about("`session` of the newest `session.started`.", "id_chars")]
 Epoch = Annotated[str, about("`epoch` of the newest `session.started`.", "id_chars")]
 Offset = Annotated[int, Meta(ge=0, le=MAX_INT, description="Highest `offset` of any message received.")]
@@ -116,6 +126,8 @@ Recorded = Annotated[
         "Absent: it is recorded."
     ),
 ]
+Host = Annotated[bool | UnsetType, about("`true`: this session is a host of the meeting. Absent: it is not.")]
+Locked = Annotated[bool | UnsetType, about("Told to hosts. `true`: the meeting is locked. Absent: it is not.")]
 Targets = Annotated[
     dict[str, list[str]] | UnsetType,
     about(

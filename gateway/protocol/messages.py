@@ -50,6 +50,7 @@ class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     originals: fields.Originals = False
     token: fields.Token | None = None
     record: fields.Record | None = None
+    host: fields.HostKey | None = None
 
     def __repr__(self) -> str:
         # The token must not be logged, nor what the meeting is about.
@@ -112,6 +113,28 @@ class UtteranceCancel(ClientStruct, frozen=True, tag="utterance.cancel"):
     id: Annotated[str, about("Your utterance.")]
 
 
+class ParticipantRemove(ClientStruct, frozen=True, tag="participant.remove"):
+    """From a host: this participant leaves the meeting and does not come back with the same token.
+
+    What they said stays, and what was accepted is translated. They get `removed`.
+    """
+
+    participant: fields.Removes
+
+
+class MeetingLock(ClientStruct, frozen=True, tag="meeting.lock"):
+    """From a host: let nobody else in, or let them in again. Answered by `meeting.locked`."""
+
+    locked: fields.Locks
+
+
+class MeetingEnd(ClientStruct, frozen=True, tag="meeting.end"):
+    """From a host: the meeting ends for everyone in it, who get `meeting_ended`.
+
+    What was said stays, and what was accepted is translated.
+    """
+
+
 class Ping(ClientStruct, frozen=True, tag="ping"):
     """Answered by `pong` with the same nonce, after everything that was sent before."""
 
@@ -129,6 +152,9 @@ ClientMessage = (
     | UtterancePartial
     | UtteranceFinal
     | UtteranceCancel
+    | ParticipantRemove
+    | MeetingLock
+    | MeetingEnd
     | Ping
     | SessionEnd
 )
@@ -170,6 +196,8 @@ class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
     limits: Annotated[Limits, about("What the gateway accepts.")]
     targets: fields.Targets = UNSET
     record: fields.Recorded = UNSET
+    host: fields.Host = UNSET
+    locked: fields.Locked = UNSET
 
     def __repr__(self) -> str:
         shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "session")
@@ -281,6 +309,12 @@ class ParticipantLeft(ServerStruct, Participant, frozen=True, tag="participant.l
     """Somebody left the meeting, or lost their connection and did not come back in time."""
 
 
+class MeetingLocked(ServerStruct, frozen=True, tag="meeting.locked"):
+    """The answer to `meeting.lock`: it is in force at every gateway."""
+
+    locked: Annotated[bool, about("Whether the meeting is locked now.")]
+
+
 class TokenExpiring(ServerStruct, frozen=True, tag="token.expiring"):
     """The session ends in `expires_in_ms`, unless a new token comes with `session.refresh`."""
 
@@ -329,6 +363,7 @@ ServerMessage = (
     | ParticipantJoined
     | ParticipantUpdated
     | ParticipantLeft
+    | MeetingLocked
     | TokenExpiring
     | SessionRefreshed
     | SessionDraining

@@ -40,6 +40,7 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     ClientMessage,
     Error,
+    MeetingLocked,
     Pong,
     ServerMessage,
     SessionRefreshed,
@@ -64,8 +65,11 @@ from gateway.sessions.machine import (
     Cancel,
     Close,
     Effect,
+    EndMeeting,
     Join,
+    Lock,
     Refresh,
+    Remove,
     Reply,
     SessionState,
     Show,
@@ -128,9 +132,12 @@ class Core(Struct, frozen=True):
         if lang.lower() == AUTO:
             await self.detector.load()
 
-    def started(self, entry: Entry) -> SessionStarted:
+    async def started(self, entry: Entry) -> SessionStarted:
         """The answer to a `session.start`. Raises `EngineUnavailable`."""
-        session, profile = entry.session, self.engine.profile()
+        session = entry.session
+        is_host = "host" in session.grant.roles
+        is_locked = is_host and await self.sessions.hosting.is_locked(session)
+        profile = self.engine.profile()
         return SessionStarted(
             session=session.secret,
             participant=session.member.participant,
@@ -144,6 +151,8 @@ class Core(Struct, frozen=True):
             limits=self.limits,
             targets=targets_by_source(profile),
             record=UNSET if session.room.recorded else False,
+            host=is_host or UNSET,
+            locked=is_locked or UNSET,
         )
 
 
@@ -322,6 +331,8 @@ class Connection:
                 sessions.cancel(self._local_session(), id)
             case Withdraw(id, wait_s):
                 sessions.withdraw(self._local_session(), id, wait_s)
+            case Remove() | Lock() | EndMeeting():
+                await sessions.hosting.carry_through(self._host(effect))
             case Close(code, reason):
                 self.finish(code, reason)
         return True
@@ -344,7 +355,7 @@ class Connection:
         started: ServerMessage | None = None
         try:
             entry = await self._joined(effect)
-            started = core.started(entry)
+            started = await core.started(entry)
         except (TooManySessions, QuotaExceeded, Unauthenticated) as error:
             is_unknown = isinstance(error, Unauthenticated)
             self.finish(CloseCode.UNAUTHENTICATED if is_unknown else CloseCode.TOO_MANY_SESSIONS, error)
@@ -386,6 +397,25 @@ class Connection:
             return False
         self.outbox.put(SessionRefreshed(None if left_s is None else round(left_s * 1_000)))
         return True
+
+    async def _host(self, effect: Remove | Lock | EndMeeting) -> None:
+        session, hosting = self._local_session(), self._core.sessions.hosting
+        try:
+            with self._core.audit.attempt("host", self._websocket) as attempt:
+                attempt.grant, attempt.meeting = self._state.grant, meeting_name(session.room.id)
+                match effect:
+                    case Remove(participant):
+                        attempt.detail = f"remove {participant}"
+                        await hosting.remove(session, participant)
+                    case Lock(locked):
+                        attempt.detail = "lock" if locked else "unlock"
+                        await hosting.lock(session, locked)
+                        self.outbox.put(MeetingLocked(locked))
+                    case EndMeeting():
+                        attempt.detail = "end"
+                        await hosting.end_meeting(session)
+        except GatewayError as error:
+            self.outbox.put(counted(error))
 
     async def _update(self, effect: Update) -> bool:
         session = self._local_session()

@@ -24,6 +24,7 @@ from gateway.domain.errors import (
     InvalidValue,
     LimitExceeded,
     LogUnavailable,
+    MeetingLocked,
     QuotaExceeded,
     RateLimited,
     TooManySessions,
@@ -266,7 +267,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
         record, bounds = self.lifetimes.record(session), self.join_limits.bounds(session.room.id)
         try:
             session.fence = await self.session_store.begin(session.key, record, bounds, used)
-        except (LimitExceeded, QuotaExceeded, RateLimited, Unauthenticated):
+        except (LimitExceeded, MeetingLocked, QuotaExceeded, RateLimited, Unauthenticated):
             raise
         except BaseException:
             # It may have begun all the same.

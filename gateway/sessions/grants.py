@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import chain, product
 
+from msgspec.structs import replace
+
 from gateway.domain.errors import Forbidden, InvalidValue, RateLimited, Unauthenticated
-from gateway.domain.grants import Grant, Revocation
+from gateway.domain.grants import Grant, Revocation, meeting_of_host_key
 from gateway.domain.roles import Role
 from gateway.domain.session_store import REVOCATION_S
 from gateway.domain.sessions import UsedToken
@@ -20,6 +22,19 @@ def check_role(grant: Grant, role: Role, field: str | None = None) -> None:
     """Raises `Forbidden`."""
     if role not in grant.roles:
         raise Forbidden(f"The token does not have the role {role}.", field=field)
+
+
+def check_host(grant: Grant) -> None:
+    """Raises `Forbidden`."""
+    if "host" not in grant.roles:
+        raise Forbidden("Only a host of the meeting may do this.")
+
+
+def as_host(grant: Grant, meeting: str | None, host_key: str | None) -> Grant:
+    """What a session may that starts with the secret of a host. Where tokens are needed, only they count."""
+    if not grant.is_open or host_key is None or meeting_of_host_key(host_key) != meeting:
+        return grant
+    return replace(grant, roles=grant.roles | {"host"})
 
 
 def check_meeting(grant: Grant, meeting: str | None) -> str | None:

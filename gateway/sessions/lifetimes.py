@@ -14,6 +14,7 @@ from gateway.domain.errors import (
     Forbidden,
     GatewayError,
     MeetingEnded,
+    Removed,
     TokenExpired,
     TokenRevoked,
     Unauthenticated,
@@ -162,7 +163,7 @@ class Lifetimes:
             session.warned = True
             session.member.feed.tell(Payload(TokenExpiring(expires_in_ms=max(1, round(left_s * 1_000)))))
 
-    def _close_revoked(self, session: LocalSession, code: CloseCode, why: TokenRevoked | MeetingEnded) -> None:
+    def _close_revoked(self, session: LocalSession, code: CloseCode, why: GatewayError) -> None:
         _log.info("session %s… is revoked", session.member.participant)
         # From now on nothing is taken from its connection, which may take a while to close.
         session.state.disconnected()
@@ -178,11 +179,15 @@ class Lifetimes:
         return None if grant.expires_s is None else max(0.0, grant.expires_s - self._wall_clock())
 
 
-def _why(revocation: Revocation | None = None) -> tuple[CloseCode, TokenRevoked | MeetingEnded]:
+def _why(revocation: Revocation | None = None) -> tuple[CloseCode, GatewayError]:
     """What those are told whose sessions end. revocation: None where their key is gone."""
     by_operator = revocation is not None and revocation.by_operator
+    by_host = revocation is not None and revocation.by_host
     if revocation is not None and revocation.ends_meeting:
-        why = "The operator has ended this meeting." if by_operator else "This meeting has been ended."
+        who = "The host has ended" if by_host else "The operator has ended"
+        why = f"{who} this meeting." if by_operator else "This meeting has been ended."
         return CloseCode.MEETING_ENDED, MeetingEnded(why)
+    if by_host:
+        return CloseCode.TOKEN_REVOKED, Removed("The host has removed you from this meeting.")
     why = "The operator has removed you from this meeting." if by_operator else "The token was revoked."
     return CloseCode.TOKEN_REVOKED, TokenRevoked(why)

@@ -30,6 +30,7 @@ from gateway.domain.engine import EngineProfile, Formality
 from gateway.domain.errors import (
     Cancelled,
     GatewayError,
+    InvalidValue,
     ProtocolError,
     RateLimited,
     SessionAlreadyStarted,
@@ -51,6 +52,9 @@ from gateway.protocol.from_domain import error_message
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     ClientMessage,
+    MeetingEnd,
+    MeetingLock,
+    ParticipantRemove,
     Ping,
     Pong,
     Resume,
@@ -65,7 +69,7 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 from gateway.protocol.rate_limit import TokenBucket
-from gateway.sessions.grants import check_meeting, check_reads, check_role, check_speaks
+from gateway.sessions.grants import as_host, check_host, check_meeting, check_reads, check_role, check_speaks
 from gateway.sessions.rules import Options, SessionRules
 from gateway.translation.spoken_language import DETECTED_CHARS, SpokenLanguages
 
@@ -143,6 +147,22 @@ class Withdraw(Struct, frozen=True):
     wait_s: float = 0.0
 
 
+class Remove(Struct, frozen=True):
+    """A participant has to leave the meeting, and stays out with the same token."""
+
+    participant: str
+
+
+class Lock(Struct, frozen=True):
+    """Let nobody else in, or let them in again; send `meeting.locked`."""
+
+    locked: bool
+
+
+class EndMeeting(Struct, frozen=True):
+    """End the meeting for everyone in it."""
+
+
 class Close(Struct, frozen=True):
     """Close the connection, after everything before it was sent."""
 
@@ -150,7 +170,21 @@ class Close(Struct, frozen=True):
     reason: GatewayError | None = None
 
 
-Effect = Reply | Join | Refresh | Update | Show | Accept | Acknowledge | Cancel | Withdraw | Close
+Effect = (
+    Reply
+    | Join
+    | Refresh
+    | Update
+    | Show
+    | Accept
+    | Acknowledge
+    | Cancel
+    | Withdraw
+    | Remove
+    | Lock
+    | EndMeeting
+    | Close
+)
 
 
 # Utterances that are remembered after they settled.
@@ -261,8 +295,8 @@ Rank = Callable[[str, Sequence[str]], Sequence[tuple[str, float]]]
 _AGAIN_S = 10.0
 
 # Messages that one counts as which costs more than others: everybody in the meeting is told of a `session.update`,
-# and a token is verified.
-_HEAVY, _HEAVY_COST = {SessionUpdate, SessionRefresh}, 10
+# a token is verified, and all gateways are told of what a host does.
+_HEAVY, _HEAVY_COST = {SessionUpdate, SessionRefresh, ParticipantRemove, MeetingLock, MeetingEnd}, 10
 
 
 class State(Enum):
@@ -431,7 +465,10 @@ class SessionState:
         speaks, detects = rules.speaks(message.speaks, self.grant) if message.speaks is not None else (None, False)
         check_reads(self.grant, reads, originals=message.originals)
         meeting = check_meeting(self.grant, message.meeting)
+        if message.host is not None:
+            checks.check_length(message.host, self._limits.id_chars, "host")
         notes = self._take_options(message.glossary, message.context, message.formality)
+        self.grant = as_host(self.grant, meeting, message.host)
         self.name, self._detects = name, detects
         self._apply(Update(speaks, reads, message.stability, message.originals))
         self.state = State.OPEN
@@ -509,6 +546,21 @@ class SessionState:
         if not is_in_flight and not self._known.may_be_shown(message.id):
             raise UnknownUtterance("No utterance with this id is being said or translated.", field="id")
         return self._withdraw(message.id)
+
+    def _on_remove(self, message: ParticipantRemove) -> list[Effect]:
+        checks.check_length(message.participant, self._limits.id_chars, "participant")
+        check_host(self.grant)
+        if message.participant == self.participant:
+            raise InvalidValue("This is your own session; session.end ends it.", field="participant")
+        return [Remove(message.participant)]
+
+    def _on_lock(self, message: MeetingLock) -> list[Effect]:
+        check_host(self.grant)
+        return [Lock(message.locked)]
+
+    def _on_meeting_end(self, _message: MeetingEnd) -> list[Effect]:
+        check_host(self.grant)
+        return [EndMeeting()]
 
     def _on_ping(self, message: Ping) -> list[Effect]:
         checks.check_length(message.nonce, self._limits.id_chars, "nonce")
@@ -618,6 +670,9 @@ _TABLE: dict[State, dict[type, _Rule]] = {
         UtterancePartial: _rule(SessionState._on_partial),
         UtteranceFinal: _rule(SessionState._on_final),
         UtteranceCancel: _rule(SessionState._on_cancel),
+        ParticipantRemove: _rule(SessionState._on_remove),
+        MeetingLock: _rule(SessionState._on_lock),
+        MeetingEnd: _rule(SessionState._on_meeting_end),
         Ping: _rule(SessionState._on_ping),
         SessionEnd: _rule(SessionState._on_end),
     },

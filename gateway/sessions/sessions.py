@@ -36,6 +36,7 @@ from gateway.meeting.room import Rooms
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import ServerMessage, UtteranceCancelled
 from gateway.sessions.entrance import Client, Entrance, Entry, JoinLimits
+from gateway.sessions.hosting import Hosting
 from gateway.sessions.lifetimes import Lifetimes
 from gateway.sessions.local_session import Finish, LocalSession, restored
 from gateway.sessions.local_sessions import LocalSessions
@@ -83,6 +84,7 @@ class Sessions:
         # What this gateway has taken over and not begun.
         self._taken: list[Unfinished] = []
         self.local = LocalSessions(session_store, self.lifetimes, finals, speech, self._tasks, self._clock)
+        self.hosting = Hosting(session_store, self.local, self._revoked, self._tasks)
         self._entrance = Entrance(
             session_store=session_store,
             local=self.local,
@@ -194,7 +196,7 @@ class Sessions:
         return len(ended) + (elsewhere if isinstance(elsewhere, int) else 0)
 
     def _revoked(self, revocation: Revocation) -> None:
-        """Another gateway has revoked this."""
+        """This is revoked; other gateways know it."""
         self._end_all(self.lifetimes.revoke(revocation, self.local.all, known=True))
 
     def _end_all(self, local: Collection[LocalSession]) -> None:
@@ -424,3 +426,5 @@ class Sessions:
                 self.local.add(session)
                 # Its time counts once it can be resumed.
                 session.away_since_s, session.restored_s = None, min(kept.left_s, self._limits.keep_s)
+        for meeting in earlier.locked:
+            await self._session_store.lock(meeting, True)

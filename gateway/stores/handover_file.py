@@ -78,6 +78,7 @@ def _encoded(handover: Handover) -> bytes:
                 days=tuple(filter(_encodes, handover.days)),
                 glossaries=tuple(filter(_encodes, handover.glossaries)),
                 webhooks=handover.webhooks,
+                locked=tuple(filter(_encodes, handover.locked)),
             )
         )
 

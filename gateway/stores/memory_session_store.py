@@ -24,6 +24,7 @@ from gateway.domain.session_store import (
     Present,
     StoredSession,
     TenantCounts,
+    check_lock,
     ends,
     what_is_revoked,
 )
@@ -57,6 +58,8 @@ class _Meeting:
     # Participant → how the others see them.
     present: dict[str, Present] = field(default_factory=dict)
     subscribers: dict[object, _Deliver] = field(default_factory=dict)
+    # Whether only hosts may come.
+    locked: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -222,6 +225,7 @@ class MemorySessionStore:
         if (begun := store.sessions.get(session)) is not None:
             return begun.fence
         tenant, known = tenant_of(record.meeting), store.meetings.get(record.meeting)
+        check_lock(record, known is not None and known.locked)
         _check_languages(known, record, (), bounds)
         bounds.check_sessions(store.sessions_of[tenant])
         bounds.check_meetings(store.meetings_of[tenant] - (known is not None and known.sessions > 0))
@@ -311,6 +315,14 @@ class MemorySessionStore:
             if self._store.meetings.get(meeting) is of_meeting:
                 self._store.forget_if_over(meeting)
 
+    async def lock(self, meeting: str, locked: bool) -> None:
+        if (known := self._store.meetings.get(meeting)) is not None and known.sessions:
+            known.locked = locked
+
+    async def is_locked(self, meeting: str) -> bool:
+        known = self._store.meetings.get(meeting)
+        return known is not None and known.locked
+
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
         if self._store.has_used(used):
             raise Unauthenticated(why="used")
@@ -340,6 +352,10 @@ class MemorySessionStore:
     async def sweep(self) -> None:
         self._renew()
         self._store.sweep()
+
+    def kept_locks(self) -> tuple[str, ...]:
+        """Meetings that are locked, for the next process."""
+        return tuple(key for key, meeting in self._store.meetings.items() if meeting.locked)
 
     def kept_tokens(self) -> tuple[UsedToken, ...]:
         """For the next process."""

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from msgspec.structs import replace
 
-from gateway.domain.errors import LimitExceeded, LogUnavailable, QuotaExceeded, RateLimited
+from gateway.domain.errors import LimitExceeded, LogUnavailable, MeetingLocked, QuotaExceeded, RateLimited
 from gateway.domain.grants import Revocation, tenant_of
 from gateway.domain.log import (
     LoggedMeeting,
@@ -158,6 +158,8 @@ class ShardedSessionStore(_Sharded[SessionStore]):
     save = _to_store_of_key(SessionStore.save)
     release = _to_store_of_key(SessionStore.release)
     subscribe = _to_store_of_key(SessionStore.subscribe)
+    lock = _to_store_of_key(SessionStore.lock)
+    is_locked = _to_store_of_key(SessionStore.is_locked)
     open = _to_all_stores(SessionStore.open)
     sweep = _to_all_stores(SessionStore.sweep)
     close = _to_all_stores(SessionStore.close)
@@ -230,7 +232,7 @@ class ShardedSessionStore(_Sharded[SessionStore]):
         refusal, fence = None, None
         try:
             fence = await go_on()
-        except (LimitExceeded, QuotaExceeded, RateLimited) as error:
+        except (LimitExceeded, MeetingLocked, QuotaExceeded, RateLimited) as error:
             refusal = error
         if fence is None and is_new:
             await self._common.end(session, 0, used)

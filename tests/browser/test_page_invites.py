@@ -516,3 +516,19 @@ async def test_single_guest_is_offered_only_the_invites_languages(
             await expect(alert(page)).to_be_hidden()
             await page.screenshot(path=artifacts / "page-invited-languages.png")
             assert not (await scan(page)).serious
+
+
+async def test_host_shares_the_invite_for_guests_and_never_the_own_one(visit: Any) -> None:
+    for guests, shared in ((f"&guests={OUTDATED}", f"#invite={OUTDATED}"), ("", None)):
+        async with visit("speak", "read", "host", name="Ana", **DESKTOP) as visited:
+            page = visited.page
+            await visited.goto(f"#invite={INVITE}{guests}")
+            await page.get_by_role("dialog").get_by_role("button", name="Join").click()
+            await connected(page)
+            share = page.locator("button[data-testid=share]")
+            if shared is None:
+                await expect(share).to_have_count(0)
+                continue
+            await share.click()
+            link = page.get_by_label("Meeting link", exact=True)
+            await expect(link).to_have_value(f"{visited.gateway.url}/{shared}")

@@ -250,7 +250,7 @@ async def test_who_is_there_and_what_they_do(open_blank: OpenBlank) -> None:
         await expect(page.get_by_role("heading", name="People 3")).to_be_visible()
         # Captions on a screen are nobody's guest.
         unnamed = page.get_by_test_id("people-unnamed")
-        await expect(unnamed).to_have_text("1 reader without a name, such as captions on a screen.")
+        await expect(unnamed).to_have_text("and 1 reader")
         assert await page.locator("main img, main b").count() == 0
         await no_objections(page, "main")
 
@@ -451,7 +451,7 @@ async def test_the_link_is_copied_and_drawn(open_blank: OpenBlank, gateway: Gate
         await dialog.get_by_role("button", name="Copy: Meeting link").press("Enter")
         await expect(dialog.get_by_role("status").filter(has_text="Copied")).to_have_count(1)
         assert await page.evaluate("navigator.clipboard.readText()") == link
-        await expect(dialog.get_by_test_id("share-warning")).to_contain_text("--host 0.0.0.0")
+        await expect(dialog.get_by_test_id("share-warning")).to_contain_text("on this computer alone")
         await no_objections(page, "dialog")
 
 

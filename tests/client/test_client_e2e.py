@@ -8,14 +8,26 @@ from collections import Counter
 from contextlib import AsyncExitStack
 
 import pytest
+from msgspec import UNSET
 
-from gateway.client import ClientSession, Reconnected, Reconnecting, SessionEvent, connect
+from gateway.client import (
+    ClientSession,
+    Reconnected,
+    Reconnecting,
+    SessionClosed,
+    SessionEvent,
+    SessionRefused,
+    connect,
+)
 from gateway.config import Settings
+from gateway.domain.grants import meeting_of_host_key
 from gateway.engines.simulated import Script
 from gateway.protocol.codec import JSON, MSGPACK, Codec
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
+    MeetingLocked,
+    ParticipantLeft,
     SessionUpdated,
     TranslationDelta,
     TranslationFailed,
@@ -201,3 +213,32 @@ async def test_lossy_meeting_doubles_nothing(seed: int) -> None:
                 assert spoken == [f"Ana en en {number}" for number in range(finals)]
     for accepted in answering:
         assert [int(id.partition("-")[2]) for id in accepted.result()] == list(range(1, finals + 1))
+
+
+async def test_host_locks_removes_and_ends() -> None:
+    secret = "correct horse battery staple"
+    meeting = meeting_of_host_key(secret)
+    async with (
+        running() as gateway,
+        connect(gateway.url, reads=[], meeting=meeting, host=secret) as ana,
+        connect(gateway.url, reads=["de"], meeting=meeting) as bo,
+    ):
+        assert (ana.started.host, bo.started.host) == (True, UNSET)
+        await ana.lock()
+        assert await until(ana, MeetingLocked) != []
+        with pytest.raises(SessionRefused, match="locked"):
+            async with connect(gateway.url, reads=[], meeting=meeting):
+                pass
+        # It is the host's again after a lost connection, and still locked.
+        await ana.drop()
+        await until(ana, Reconnected)
+        assert (ana.started.host, ana.started.locked) == (True, True)
+        await ana.remove(bo.started.participant)
+        await until(ana, ParticipantLeft)
+        with pytest.raises(SessionClosed) as removed:
+            await until(bo, ParticipantLeft)
+        await ana.end_meeting()
+        with pytest.raises(SessionClosed) as ended:
+            await until(ana, ParticipantLeft)
+    codes = [closed.value.error.code for closed in (removed, ended) if closed.value.error is not None]
+    assert codes == ["removed", "meeting_ended"]

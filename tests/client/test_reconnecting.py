@@ -40,20 +40,20 @@ from tests.scripted_gateway import STARTED, Peer, accepted, refused, resumed, sc
 # ---------------------------------------------------------------- losing and finding
 
 
-@pytest.mark.parametrize("code", [4505, 1012])
-async def test_ended_meeting_ends_the_session(code: int) -> None:
+@pytest.mark.parametrize(("reason", "code"), [("meeting_ended", 4505), ("meeting_ended", 1012), ("removed", 1012)])
+async def test_end_for_everyone_or_for_one_ends_the_session(reason: str, code: int) -> None:
     """Also where a proxy closes with a code of its own."""
 
     async def script(peer: Peer) -> None:
         assert peer.visit == 1
         await peer.start()
-        await peer.leave(code, refused("meeting_ended", "The operator has ended this meeting."))
+        await peer.leave(code, refused(reason, "The host says so."))
 
     async with session_of(script) as session:
         with pytest.raises(SessionClosed) as closed:
             await everything(session)
     assert closed.value.error is not None
-    assert closed.value.error.code == "meeting_ended"
+    assert closed.value.error.code == reason
 
 
 async def test_outage_has_reasons_and_delays() -> None:

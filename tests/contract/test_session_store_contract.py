@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.domain.errors import LimitExceeded, QuotaExceeded, RateLimited, Unauthenticated
+from gateway.domain.errors import LimitExceeded, MeetingLocked, QuotaExceeded, RateLimited, Unauthenticated
 from gateway.domain.grants import Grant, Revocation
 from gateway.domain.ports import SessionStore
 from gateway.domain.session_store import UNBOUNDED, Bounds, Held, Present, StoredSession, TenantCounts
@@ -473,6 +473,36 @@ async def test_what_an_operator_ends_is_told_for_each_participant(two: Two) -> N
     await here.revoke(other)
     await until(lambda: len(two.there.revoked) == 2)
     assert (await two.another()).revoked == [one, other]
+
+
+async def test_locked_meeting_takes_only_hosts_until_it_is_unlocked_or_empty(two: Two) -> None:
+    here, there = two.here.session_store, two.there.session_store
+    host = Grant(tenant="acme", roles=frozenset({"host"}))
+    await here.lock("acme/m", True)
+    assert not await here.is_locked("acme/m")  # nobody is in it
+    fence = await here.begin(ANA, record())
+    await here.lock("acme/m", True)
+    assert await there.is_locked("acme/m")
+    assert not await there.is_locked("acme/n")
+    with pytest.raises(MeetingLocked):
+        await there.begin(BO, record("bo"))
+    assert await there.counts("acme") == TenantCounts(1, 1)
+    assert await there.begin(CY, record("cy", grant=host)) == 1
+    assert await there.take(ANA, fence, record()) == fence + 1  # who is in it goes on
+    await there.lock("acme/m", False)
+    assert await there.begin(BO, record("bo")) == 1
+    await here.lock("acme/m", True)
+    await there.end(ANA, fence + 1)
+    await there.end(BO, 1)
+    assert await here.is_locked("acme/m")
+    await there.end(CY, 1)
+    assert not await here.is_locked("acme/m")
+
+
+async def test_revocation_that_means_no_token_reaches_the_other_gateway(two: Two) -> None:
+    brief = Revocation(tenant="acme", before_s=0, meeting="m", by_operator=True, by_host=True)
+    await two.here.session_store.revoke(brief)
+    await until(lambda: two.there.revoked == [brief])
 
 
 async def test_revocations_reach_every_gateway_including_later_ones(two: Two) -> None:

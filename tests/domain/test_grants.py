@@ -18,6 +18,7 @@ from gateway.domain.grants import (
     account_of_tenant,
     meeting_key,
     meeting_name,
+    meeting_of_host_key,
     tenant_of,
 )
 from gateway.domain.roles import DEFAULT_TENANT, ROLES
@@ -114,13 +115,19 @@ def test_tenant_or_address_is_charged(grant: Grant, account: str) -> None:
     assert account_of_tenant(grant, "192.0.2.1") == account
 
 
-def test_where_nobody_needs_a_token_everything_is_allowed() -> None:
+def test_where_nobody_needs_a_token_everything_but_a_hosts_is_allowed() -> None:
     assert OPEN.is_open
     assert OPEN.any_meeting
-    assert OPEN.roles == ROLES == {"speak", "read", "transcript", "admin"}
+    assert OPEN.roles == ROLES - {"host"} == {"speak", "read", "transcript", "admin"}
     assert not ANA.is_open
 
 
 def test_an_issued_token_is_not_shown() -> None:
     issued = Issued("secret-token", ANA)
     assert "secret-token" not in f"{issued!r} {issued}"
+
+
+def test_id_of_a_hosts_meeting_is_made_of_the_secret() -> None:
+    # As docs/protocol.md says, and as the page makes it.
+    assert meeting_of_host_key("correct horse battery staple") == "e5m9-8j7f-9326"
+    assert meeting_of_host_key("\ud800") != meeting_of_host_key("")

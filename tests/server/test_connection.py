@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import json
 import logging
 import time
 import weakref
@@ -12,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from gateway import metrics
 from gateway.config import AuthSettings, EngineSettings, Settings
 from gateway.domain.engine import EngineProfile
-from gateway.domain.grants import Revocation
+from gateway.domain.grants import Revocation, meeting_of_host_key
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.protocol.codec import JSON, MSGPACK, Codec
 from gateway.protocol.limits import Limits
@@ -26,7 +28,9 @@ from gateway.protocol.messages import (
     Caption,
     ClientMessage,
     Error,
+    MeetingEnd,
     ParticipantLeft,
+    ParticipantRemove,
     Ping,
     Pong,
     Resume,
@@ -431,6 +435,34 @@ async def test_revoked_session_is_closed_for_good(how: str, tmp_path: Path) -> N
                 await peer.send(SessionStart(reads=[], meeting="m", token=mine, resume=ana.resume()))
                 code, error = await close_of(peer)
                 assert (code, error and error.code) == (4501, "unauthenticated")
+
+
+async def test_host_by_token_removes_and_the_secret_of_an_id_means_nothing(tmp_path: Path) -> None:
+    keys = Keyring(tmp_path)
+    secret = "correct horse battery staple"
+    elsewhere = keys.token(subject="eve", meeting=meeting_of_host_key(secret))
+    host = keys.token(roles=frozenset({"speak", "read", "host"}))
+    settings = Settings(auth=AuthSettings(keys_file=str(keys.path), audit_file=str(tmp_path / "audit.jsonl")))
+    async with (
+        running(settings) as gateway,
+        joined(gateway, token=host) as ana,
+        joined(gateway, meeting=None, token=elsewhere, host=secret) as eve,
+        joined(gateway, token=keys.token(subject="cy")) as cy,
+    ):
+        assert (ana.started.host, eve.started.host, cy.started.host) == (True, UNSET, UNSET)
+        await eve.peer.send(MeetingEnd())
+        assert (await eve.until(Error))[-1].code == "forbidden"
+        await ana.peer.send(ParticipantRemove(eve.started.participant))  # in another meeting
+        assert (await ana.until(Error))[-1].field == "participant"
+        await ana.peer.send(ParticipantRemove(cy.started.participant))
+        assert await cy.closed() == 4503
+        assert cy.received[-1].code == "removed"
+        await ana.peer.send(MeetingEnd())
+        assert await ana.closed() == 4505
+    lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    done = [(each["outcome"], each["detail"]) for each in lines if each["action"] == "host"]
+    removed = [f"remove {each.started.participant}" for each in (eve, cy)]
+    assert done == [("invalid_value", removed[0]), ("ok", removed[1]), ("ok", "end")]
 
 
 async def test_nobody_cancels_in_another_meeting(tmp_path: Path) -> None:

@@ -13,6 +13,9 @@ from gateway.domain.roles import ROLES, Role
 from gateway.domain.sessions import UsedToken
 from gateway.protocol.messages import (
     Error,
+    MeetingEnd,
+    MeetingLock,
+    ParticipantRemove,
     Ping,
     SessionEnd,
     SessionRefresh,
@@ -23,7 +26,16 @@ from gateway.protocol.messages import (
     client_messages,
 )
 from gateway.sessions import grants as grants
-from gateway.sessions.grants import Revocations, check_meeting, check_reads, check_role, check_speaks, may_read
+from gateway.sessions.grants import (
+    Revocations,
+    as_host,
+    check_host,
+    check_meeting,
+    check_reads,
+    check_role,
+    check_speaks,
+    may_read,
+)
 from gateway.sessions.machine import Accept, Join, Reply, Show, Update
 from tests.sessions.talk import Talk, error_of, final, only
 
@@ -32,7 +44,25 @@ def granted(*roles: Role, **fields: Any) -> Grant:
     return Grant(subject="ana", roles=frozenset(roles), **fields)
 
 
-@pytest.mark.parametrize("role", sorted(ROLES))
+def test_host_is_who_has_the_secret_only_where_there_are_no_tokens() -> None:
+    meeting, secret = "e5m9-8j7f-9326", "correct horse battery staple"
+    host = as_host(OPEN, meeting, secret)
+    check_host(host)
+    assert host.is_open
+    for grant, asked, key in [
+        (OPEN, meeting, None),
+        (OPEN, meeting, meeting),
+        (OPEN, "another", secret),
+        (OPEN, None, secret),
+        (granted("speak", "read", any_meeting=True), meeting, secret),
+    ]:
+        assert as_host(grant, asked, key) is grant
+        with pytest.raises(Forbidden):
+            check_host(grant)
+    check_host(granted("host"))
+
+
+@pytest.mark.parametrize("role", sorted(ROLES - {"host"}))
 def test_a_role_is_there_or_it_is_forbidden(role: Role) -> None:
     check_role(OPEN, role)
     check_role(granted(role), role)
@@ -149,6 +179,9 @@ NEEDS: list[tuple[Any, Role | None, str | None]] = [
     (UtterancePartial("u1", 1, "hel", lang="en"), "speak", "id"),
     (final(lang="en"), "speak", "id"),
     (UtteranceCancel("said"), "speak", "id"),
+    (ParticipantRemove("p"), "host", None),
+    (MeetingLock(True), "host", None),
+    (MeetingEnd(), "host", None),
     (SessionRefresh("token"), None, None),
     (Ping(), None, None),
     (SessionEnd(), None, None),

@@ -15,6 +15,9 @@ from gateway.domain.errors import GatewayError, InvalidMessage, Overloaded, erro
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Error,
+    MeetingEnd,
+    MeetingLock,
+    ParticipantRemove,
     Ping,
     Pong,
     Resume,
@@ -32,8 +35,11 @@ from gateway.sessions.machine import (
     Acknowledge,
     Cancel,
     Close,
+    EndMeeting,
     Join,
+    Lock,
     Refresh,
+    Remove,
     Reply,
     Show,
     State,
@@ -654,3 +660,23 @@ def test_any_sequence_gives_documented_errors_or_a_legal_transcript(
                     closed = True
         assert talk.session.in_flight <= LIMITS.utterances_in_flight
         assert talk.session.in_flight == len(accepted)
+
+
+class TestOfAHost:
+    KEY, MEETING = "correct horse battery staple", "e5m9-8j7f-9326"
+
+    def test_what_a_host_asks_for(self) -> None:
+        talk = Talk().started(meeting=self.MEETING, host=self.KEY)
+        talk.session.participant = "ana"
+        assert talk.send(ParticipantRemove("bo")) == [Remove("bo")]
+        assert talk.send(MeetingLock(True)) == [Lock(True)]
+        assert talk.send(MeetingEnd()) == [EndMeeting()]
+        error = error_of(talk.send(ParticipantRemove("ana")))
+        assert (error.code, error.field) == ("invalid_value", "participant")
+
+    @pytest.mark.parametrize("message", [ParticipantRemove("bo"), MeetingLock(True), MeetingEnd()])
+    def test_others_may_not(self, message: Any) -> None:
+        for fields in ({"host": "a guess"}, {}):
+            talk = Talk().started(meeting=self.MEETING, **fields)
+            assert error_of(talk.send(message)).code == "forbidden"
+            assert talk.session.state is State.OPEN

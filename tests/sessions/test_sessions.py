@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.config import EventLogSettings, Settings
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.errors import GatewayError, LogUnavailable, RateLimited, TooManySessions
+from gateway.domain.errors import GatewayError, LogUnavailable, MeetingLocked, RateLimited, TooManySessions
 from gateway.domain.log import Page, Said, Translated, Untranslated
 from gateway.domain.sessions import Handover
 from gateway.engines.simulated import Script
@@ -33,6 +34,7 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 from gateway.sessions.machine import Accept, Acknowledge, Update
+from gateway.stores.memory_session_store import MemorySessionStore
 from loadtest.systems.server import free_port
 from tests.clocks import swiftly
 from tests.gateways import running
@@ -299,6 +301,19 @@ async def test_next_process_keeps_the_remaining_time() -> None:
         d.now_s += 60
         await d.sessions.sweep()
         assert len(d.sessions.local.all) == 0
+
+
+async def test_lock_is_handed_over() -> None:
+    async with desk(Limits(keep_s=60)) as d:
+        await d.join(name="Ana")
+        await d.session_store.lock("m", True)
+        assert isinstance(d.session_store, MemorySessionStore)
+        earlier = replace(await handed_over(d), locked=d.session_store.kept_locks())
+        assert earlier.locked == ("m",)
+    async with desk(Limits(keep_s=60), log=Log(earlier.meetings)) as d:
+        await d.sessions.restore(earlier)
+        with pytest.raises(MeetingLocked):
+            await d.join(name="Bo")
 
 
 async def test_early_resume_restores_the_whole_keep_time() -> None:

@@ -136,6 +136,7 @@ for (const [code, status, isStarted] of [
   ["token_revoked", 4503, false],
   ["token_revoked", 4503, true],
   ["meeting_ended", 4505, true],
+  ["removed", 4503, true],
 ]) {
   test(`without access it is over: ${code}, ${isStarted ? "in" : "before"} a session`, async () => {
     const session = new Visit();
@@ -151,15 +152,17 @@ for (const [code, status, isStarted] of [
   });
 }
 
-test("after the end of the meeting nothing reconnects, also where a proxy eats the close code", async () => {
-  const session = new Visit();
-  const socket = await session.open();
-  await socket.say(refused("meeting_ended"));
-  await socket.lose(1006);
-  await pass(60_000);
-  assert.deepEqual(session.of("state").at(-1).code, "meeting_ended");
-  assert.deepEqual([session.states.at(-1), session.sockets.length, session.of("error")], ["closed", 1, []]);
-});
+for (const code of ["meeting_ended", "removed"]) {
+  test(`after ${code} nothing reconnects, also where a proxy eats the close code`, async () => {
+    const session = new Visit();
+    const socket = await session.open();
+    await socket.say(refused(code));
+    await socket.lose(1006);
+    await pass(60_000);
+    assert.deepEqual(session.of("state").at(-1).code, code);
+    assert.deepEqual([session.states.at(-1), session.sockets.length, session.of("error")], ["closed", 1, []]);
+  });
+}
 
 test("no access is not taken for a setting that is refused", async () => {
   const session = new Visit({ name: "Ana" });

@@ -16,6 +16,8 @@
  * @property {boolean} [originals] Whether captions come in every spoken language, not only in those that are read.
  * @property {boolean} [record] Whether the meeting is recorded, if it has not begun yet; `false`: nothing is kept of
  *   what is said. In a meeting that is otherwise, the session is refused. By default it is as it is: `started.record`.
+ * @property {string} [host] Where no token is needed: the secret that the meeting's id was made of. The session is a host
+ *   then: `started.host`.
  * @property {Glossary} [glossary] How terms are to be translated.
  * @property {string} [context] What the meeting is about.
  * @property {Formality | null} [formality] How translations address people.

@@ -25,6 +25,9 @@ const ENDED = { code: "closed", message: "The session has ended." };
 const UNSOLICITED = new Set(["unsupported_option", "engine_restarting"]);
 // Errors about a frame that may not name what was in it.
 const UNREADABLE = new Set(["invalid_message", "message_too_large"]);
+// What ends the session. Not the close that follows: a proxy may replace its code by another, after which the client
+// would reconnect.
+const OVER = new Set(["meeting_ended", "removed"]);
 // Errors of a start that no other settings would avoid.
 const NO_ACCESS = new Set(["unauthenticated", "token_revoked"]);
 
@@ -36,6 +39,7 @@ export class GatewayClient {
   #emitter = new EventEmitter();
   #status = new ConnectionStatus((event) => this.#emitter.emit(event));
   #meeting;
+  #host;
   #settings;
   #starter;
   #refresher;
@@ -60,6 +64,7 @@ export class GatewayClient {
   constructor(address, options = {}) {
     const send = (/** @type {object} */ message, mostBytes = Infinity) => this.#connection.send(message, mostBytes);
     this.#meeting = options.meeting ?? "";
+    this.#host = options.host ?? "";
     this.#settings = new SessionSettings(options);
     this.#starter = new SessionStarter(
       options.token,
@@ -219,16 +224,40 @@ export class GatewayClient {
     this.#utterances.cancel(id);
   }
 
+  // What only a host may do. Without a session nothing happens; what the gateway refuses comes as an event `error`.
+
+  /** Remove a participant, who cannot come back with the same token. @param {string} participant */
+  remove(participant) {
+    this.#command({ type: "participant.remove", participant });
+  }
+
+  /** Let nobody else in, or let them in again. `meeting.locked` follows. @param {boolean} locked */
+  lock(locked) {
+    this.#command({ type: "meeting.lock", locked });
+  }
+
+  /** End the meeting for everyone in it: `state` is `closed` then, with the code `meeting_ended`. */
+  endMeeting() {
+    this.#command({ type: "meeting.end" });
+  }
+
   // ---- sending
+
+  /** @param {object} message */
+  #command(message) {
+    if (this.state === "open") this.#connection.send(message);
+  }
 
   /** @param {{token?: string}} credentials */
   #sendStart(credentials) {
     const settings = this.#settings.requestAll(credentials.token !== undefined);
+    const host = this.#host;
     this.#connection.send({
       type: "session.start",
       meeting: this.#meeting || null,
       ...settings,
       resume: this.#position.resume,
+      ...(host && { host }),
       ...credentials,
     });
   }
@@ -340,8 +369,7 @@ export class GatewayClient {
   #onError(error) {
     if (error.utterance) return this.#utterances.onRefused(error.utterance, error);
     if (error.code === "token_expired") return;
-    // Not at the close that follows: a proxy may replace its code by another, after which the client would reconnect.
-    if (error.code === "meeting_ended") return this.#connection.close();
+    if (OVER.has(error.code)) return this.#connection.close();
     if (this.state !== "open") return this.#onStartRefused(error);
     if (UNSOLICITED.has(error.code)) return this.#emitter.emit(error);
     const isSettled = UNREADABLE.has(error.code) && !error.field && this.#utterances.onUnreadable(error);

@@ -41,7 +41,8 @@
  * @typedef {{participant: string, name: string, speaks: string | null, reads: string[]}} Participant
  * @typedef {{type: "session.started", session: string, participant: string, meeting: string, epoch: string,
  *   offset: number, recovered: boolean | null, languages: string[], participants: Participant[], options: string[],
- *   limits: Limits, targets?: {[lang: string]: string[]}, record?: boolean}} SessionStarted
+ *   limits: Limits, targets?: {[lang: string]: string[]}, record?: boolean,
+ *   host?: boolean, locked?: boolean}} SessionStarted
  * @typedef {{type: "languages.changed", languages: string[], options: string[],
  *   targets?: {[lang: string]: string[]}}} LanguagesChanged
  * @typedef {{type: "session.updated", reads: string[], speaks: string | null, stability: Stability,
@@ -49,6 +50,7 @@
  * @typedef {{type: "participant.joined"} & Participant} ParticipantJoined
  * @typedef {{type: "participant.updated"} & Participant} ParticipantUpdated
  * @typedef {{type: "participant.left"} & Participant} ParticipantLeft
+ * @typedef {{type: "meeting.locked", locked: boolean}} MeetingLocked
  * @typedef {{type: "session.draining", deadline_ms: number}} SessionDraining
  * @typedef {{type: "token.expiring", expires_in_ms: number}} TokenExpiring
  * @typedef {{type: "session.refreshed", expires_in_ms: number | null}} SessionRefreshed
@@ -68,7 +70,7 @@
  *   utterance?: string | null, field?: string | null}} GatewayError
  * @typedef {{type: "pong", nonce: string}} Pong
  * @typedef {SessionStarted | SessionUpdated | LanguagesChanged | SessionDraining | ParticipantJoined |
- *   ParticipantUpdated | ParticipantLeft | TokenExpiring | SessionRefreshed | UtteranceAccepted | UtteranceCancelled | Caption |
+ *   ParticipantUpdated | ParticipantLeft | MeetingLocked | TokenExpiring | SessionRefreshed | UtteranceAccepted | UtteranceCancelled | Caption |
  *   TranslationDelta | TranslationFinal | TranslationFailed | GatewayError | Pong} ServerMessage
  */
 

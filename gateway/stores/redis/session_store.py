@@ -20,7 +20,7 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from gateway.domain.errors import Unauthenticated
+from gateway.domain.errors import MeetingLocked, Unauthenticated
 from gateway.domain.grants import Revocation, tenant_of
 from gateway.domain.ports import LEASE_S
 from gateway.domain.session_store import (
@@ -184,6 +184,7 @@ class RedisSessionStore:
         reply = await self._run(
             *("begin", session, _encoder.encode(record), record.meeting, tenant, record.participant),
             *(*_shown(record), *most, *_token(used), _most(bounds.joins), int(record.private)),
+            int("host" in record.grant.roles),
         )
         return self._owned(session, reply, bounds)
 
@@ -247,6 +248,12 @@ class RedisSessionStore:
         if self._own.get(session) == fence:
             del self._own[session]
 
+    async def lock(self, meeting: str, locked: bool) -> None:
+        await self._run("lock", meeting, int(locked))
+
+    async def is_locked(self, meeting: str) -> bool:
+        return bool(await self._run("locked", meeting))
+
     # ------------------------------------------------------------ tokens
 
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
@@ -256,7 +263,8 @@ class RedisSessionStore:
         return reply > 1
 
     async def revoke(self, revocation: Revocation) -> None:
-        await self._run("revoke", _encoder.encode(what_is_revoked(revocation)), _encoder.encode(revocation))
+        meant, brief = _encoder.encode(what_is_revoked(revocation)), int(revocation.is_brief)
+        await self._run("revoke", meant, _encoder.encode(revocation), brief)
 
     async def count_revoked_by(self, revocation: Revocation, but: Collection[bytes]) -> int:
         found = await self._of_tenant(revocation.tenant)
@@ -423,6 +431,8 @@ def _refuse(reply: list[bytes], bounds: Bounds) -> NoReturn:
         bounds.check_meetings(*counts)
     elif what == b"joins":
         bounds.check_joins(counts[0] / 1_000)
+    elif what == b"locked":
+        raise MeetingLocked("The host has locked this meeting.")
     elif what == b"token":
         raise Unauthenticated(why="used")
     # It was ended before it had begun.

@@ -334,6 +334,22 @@ async def test_revocations_are_forgotten_when_nothing_older_is_valid(ana: Gatewa
     assert ask(f"HLEN {prefix}revocations") == ":1\r\n"
 
 
+async def test_revocation_that_means_no_token_is_forgotten_soon(ana: Gateway, prefix: str) -> None:
+    await ana.session_store.revoke(Revocation(tenant="acme", before_s=1.0, subject="ana"))
+    await ana.session_store.revoke(
+        Revocation(tenant="acme", before_s=0, meeting="m", by_operator=True, by_host=True)
+    )
+    await ana.session_store.sweep()
+    assert ask(f"HLEN {prefix}revocations") == ":2\r\n"
+    key = f"{prefix}revoked:brief"
+    eleven_minutes_ago = f"redis.call('ZINCRBY','{key}',-660000,redis.call('ZRANGE','{key}',0,0)[1])"
+    ask(f'EVAL "return {eleven_minutes_ago}" 0')
+    await ana.session_store.sweep()
+    for left, count in (("revocations", "HLEN"), ("revoked", "ZCARD")):
+        assert ask(f"{count} {prefix}{left}") == ":1\r\n"
+    assert ask(f"ZCARD {key}") == ":0\r\n"
+
+
 async def test_what_a_newer_gateway_wrote_is_left_out(ana: Gateway, prefix: str) -> None:
     await ana.session_store.begin(ANA, record())
     ask(f"HSET {prefix}session:{ANA.decode()} r nonsense")

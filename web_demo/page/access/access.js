@@ -64,6 +64,10 @@ export function refusalOf({ code, reason }, isInvited) {
       return t(isInvited ? "access.refused" : "access.not_invited");
     case "token_revoked":
       return t("access.withdrawn");
+    case "removed":
+      return t("end.removed");
+    case "meeting_locked":
+      return t("access.locked");
     case "meeting_ended":
       return t("end.ended");
     case "token_unavailable":

@@ -5,7 +5,7 @@ import { t } from "../words/words.js";
 
 /** @import {Access} from "./access.js" */
 
-/** @typedef {"speak" | "read" | "transcript" | "admin"} Role */
+/** @typedef {"speak" | "read" | "transcript" | "admin" | "host"} Role */
 
 /**
  * The gateway's answer.
@@ -29,23 +29,29 @@ export class InviteRefused extends Error {
 
 /** @param {string} fragment Fragment of an address. @returns {Invite | null} */
 export function inviteIn(fragment) {
-  const code = new URLSearchParams(fragment.replace(/^#/, "")).get("invite");
-  return code ? new Invite(code) : null;
+  const given = new URLSearchParams(fragment.replace(/^#/, ""));
+  const code = given.get("invite");
+  return code ? new Invite(code, given.get("guests") ?? "") : null;
 }
 
 export class Invite {
   #code;
+  #guests;
   #guest;
 
-  /** @param {string} code */
-  constructor(code) {
+  /**
+   * @param {string} code
+   * @param {string} [guests] The invite for others, where they are to get another one, such as a host's guests.
+   */
+  constructor(code, guests = "") {
     this.#code = code;
+    this.#guests = guests;
     this.#guest = guestOf(code);
   }
 
   /** What makes an address lead to the same meeting. */
   get fragment() {
-    return `invite=${encodeURIComponent(this.#code)}`;
+    return `invite=${encodeURIComponent(this.#code)}${this.#guests && `&guests=${encodeURIComponent(this.#guests)}`}`;
   }
 
   /** @returns {Promise<Access>} Rejected with `InviteRefused`, or with another error if it is worth another attempt. */
@@ -54,7 +60,9 @@ export class Invite {
     const [speak, read] = [roles.includes("speak"), roles.includes("read")];
     // Both are in every language: the gateway gives neither to those who may read only some.
     const [originals, transcript] = [read && langs === null, roles.includes("transcript") && langs === null];
-    const fragment = once ? null : this.fragment;
+    // A host's own link would make hosts of all who get it.
+    const own = once || roles.includes("host") ? null : this.fragment;
+    const fragment = this.#guests ? `invite=${encodeURIComponent(this.#guests)}` : own;
     return {
       speak,
       read,

@@ -28,7 +28,7 @@ export class LastScreen {
   }
 
   /**
-   * @param {"left" | "ended"} how
+   * @param {"left" | "ended" | "removed"} how
    * @param {object} more
    * @param {boolean} more.goesOn Whether others are still in the meeting.
    * @param {number | null} more.stayedMs Null if there was no session.
@@ -36,8 +36,11 @@ export class LastScreen {
    */
   show(how, { goesOn, stayedMs, keep }) {
     const now = new Date().toLocaleTimeString(pageLanguage(), { hour: "numeric", minute: "2-digit" });
-    this.#title.textContent = t(how === "left" ? "end.left" : "end.ended");
-    this.#what.textContent = how === "ended" ? t("end.ended_at", { time: now }) : goesOn ? t("end.goes_on") : "";
+    this.#title.textContent = { left: t("end.left"), ended: t("end.ended"), removed: t("end.removed") }[how];
+    const whatNow = { left: goesOn ? t("end.goes_on") : "", removed: t("end.removed_text") };
+    this.#what.textContent = how === "ended" ? t("end.ended_at", { time: now }) : whatNow[how];
+    // Whoever was removed is not invited to come back.
+    this.#join.hidden = how === "removed";
     this.#stayed.textContent = stayedMs === null ? "" : t("end.stayed", { time: duration(stayedMs) });
     this.#keep.replaceChildren(keep);
     this.element.hidden = false;

@@ -37,11 +37,23 @@ export function recordIn(query) {
   return query.get(RECORD) === NOT_RECORDED[RECORD] ? { record: false } : {};
 }
 
-/** A random id of 60 bits that can be read out. */
-export function newMeetingId() {
+/**
+ * The id of a new meeting, of 60 bits that can be read out, and the secret that it was made of: whoever has that is the
+ * meeting's host (docs/protocol.md, Hosts). Empty where the browser makes no digests, as without TLS: there is no host.
+ * @returns {Promise<{id: string, hostKey: string}>}
+ */
+export async function newMeeting() {
+  const random = crypto.getRandomValues(new Uint8Array(16));
+  const hostKey = Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  if (!crypto.subtle) return { id: idOf(random), hostKey: "" };
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(hostKey));
+  return { id: idOf(new Uint8Array(digest)), hostKey };
+}
+
+/** @param {Uint8Array} bytes */
+function idOf(bytes) {
   const letters = "abcdefghijkmnpqrstuvwxyz23456789";
-  const bytes = crypto.getRandomValues(new Uint8Array(12));
-  const id = Array.from(bytes, (byte) => letters[byte % letters.length]).join("");
+  const id = Array.from(bytes.slice(0, 12), (byte) => letters[byte % letters.length]).join("");
   return id.replace(/.{4}(?=.)/g, "$&-");
 }
 
@@ -59,6 +71,11 @@ export function hasOpened(id) {
   return remembered(id)[1] === OPENED;
 }
 
+/** The secret of the meeting's host, if this tab has opened the meeting; empty otherwise. @param {string} id */
+export function hostKeyOf(id) {
+  return (hasOpened(id) && remembered(id)[2]) || "";
+}
+
 /** @param {string} id @returns {string[]} */
 function remembered(id) {
   try {
@@ -74,13 +91,14 @@ function remembered(id) {
  * @param {string} id
  * @param {Role} role
  * @param {boolean} [opened] Whether this tab has opened the meeting. Once remembered it stays so.
+ * @param {string} [hostKey] The secret of the meeting's host. Once remembered it stays so.
  */
-export function saveJoined(id, role, opened = hasOpened(id)) {
+export function saveJoined(id, role, opened = hasOpened(id), hostKey = hostKeyOf(id)) {
   const address = new URL(location.href);
   address.searchParams.set("meeting", id);
   history.replaceState(null, "", address);
   try {
-    sessionStorage.setItem(STORAGE_KEY, [id, role, ...(opened ? [OPENED] : [])].join(" "));
+    sessionStorage.setItem(STORAGE_KEY, [id, role, ...(opened ? [OPENED, hostKey] : [])].join(" "));
   } catch {
     // Without storage one is asked again after a reload.
   }

@@ -3,9 +3,11 @@
 
 import { GatewayClient } from "../../client/gateway_client.js";
 import { allowedOf, refusalOf } from "../access/access.js";
+import { addressNote } from "../engine/address_note.js";
 import { EngineMonitor } from "../engine/engine_monitor.js";
 import { modelLine } from "../engine/model_line.js";
 import { askToJoin } from "../people/join_dialog.js";
+import { HostControls } from "../people/host_controls.js";
 import { PeopleList } from "../people/people_list.js";
 import { ShareDialog } from "../people/share_dialog.js";
 import { ReadingSettings } from "../settings/reading_settings.js";
@@ -23,7 +25,7 @@ import { loadPreference } from "../ui/preferences.js";
 import { t } from "../words/words.js";
 import { DemoControls, HAS_DEMO_CONTROLS } from "./demo_controls.js";
 import { EmptyState } from "./empty_state.js";
-import { hasOpened, joinedRole, meetingIdIn, newMeetingId, recordIn, saveJoined } from "./meeting_address.js";
+import { hasOpened, hostKeyOf, joinedRole, meetingIdIn, recordIn, saveJoined } from "./meeting_address.js";
 import { LastScreen } from "./last_screen.js";
 import { mendStart } from "./mend_start.js";
 import { OfferedLanguages } from "./offered_languages.js";
@@ -61,6 +63,7 @@ export class MeetingPage {
   #invitedTo;
   /** Whether this page has opened the meeting. */
   #isHost;
+  #hostKey;
   /** @type {Readiness["status"]} */
   #readiness = "ready";
   #offered;
@@ -101,14 +104,17 @@ export class MeetingPage {
    * @param {DisplaySettings} parts.displaySettings
    * @param {ReadinessPoller} parts.readiness
    * @param {LoadingCard} parts.loadingCard
+   * @param {{id: string, hostKey: string}} parts.own A meeting that this page may open.
    */
-  constructor({ streamUrl, query, access, gateway, displaySettings, readiness, loadingCard }) {
+  constructor({ streamUrl, query, access, gateway, displaySettings, readiness, loadingCard, own }) {
     this.#gateway = gateway;
     this.#access = access;
     this.#readinessPoller = readiness;
     this.#loadingCard = loadingCard;
     this.#invitedTo = access.meeting ?? meetingIdIn(query);
     this.#isHost = this.#invitedTo === null || hasOpened(this.#invitedTo);
+    // With a token, the token's roles say who is host.
+    this.#hostKey = access.token !== null ? "" : this.#invitedTo === null ? own.hostKey : hostKeyOf(this.#invitedTo);
     const { languages, limits, targets } = gateway;
     this.#offered = new OfferedLanguages(gateway);
     const { nameOf } = this.#offered;
@@ -127,7 +133,8 @@ export class MeetingPage {
     this.#readingSettings.limit = limits.languages;
     const { reads, stability } = this.#reading;
     this.#client = new GatewayClient(streamUrl, {
-      meeting: this.#invitedTo ?? newMeetingId(),
+      meeting: this.#invitedTo ?? own.id,
+      host: this.#hostKey,
       name: access.name || (loadPreference("name") ?? ""),
       reads,
       stability,
@@ -155,7 +162,12 @@ export class MeetingPage {
     this.#speaking = new SpeakingArea({ composer: this.#composer, access, onSpeak: () => this.#startSpeaking() });
     this.#shareDialog =
       fragment === null ? null : new ShareDialog({ ...link, languages: offered, onProblem: showAlert, hasCaptions });
-    const people = new PeopleList({ client: this.#client, nameOf, canRename: access.name === "" });
+    const people = new PeopleList({
+      client: this.#client,
+      nameOf,
+      canRename: access.name === "",
+      hasLink: access.token === null,
+    });
     const log = { meeting, reads: () => this.#readingSettings.value.reads, onProblem: showAlert, token: access.token };
     this.#download = new TranscriptDownload({ ...log, languages: offered, nameOf });
     const earlier = new EarlierRows({ ...log, transcript: this.#transcript });
@@ -195,6 +207,7 @@ export class MeetingPage {
         name: t("tab.people"),
         content: [
           people.element,
+          new HostControls(this.#client).element,
           button("secondary", t("meeting.leave"), "leave", () => this.#leave()),
           this.#recording.element,
           this.#download.element,
@@ -203,7 +216,7 @@ export class MeetingPage {
       {
         id: "engine",
         name: t("tab.engine"),
-        content: [modelLine(gateway, this.#isHost && HAS_DEMO_CONTROLS), this.#engineMonitor.element],
+        content: [modelLine(gateway, this.#isHost && HAS_DEMO_CONTROLS), addressNote(), this.#engineMonitor.element],
       },
     ]);
     const share = this.#shareDialog;
@@ -229,7 +242,7 @@ export class MeetingPage {
     else if (this.#isHost && loadPreference("reads") === null) this.#readFirstLanguages();
     this.#hasJoined = true;
     keepScreenAwake();
-    saveJoined(id, role, this.#isHost);
+    saveJoined(id, role, this.#isHost, this.#hostKey);
     if (role === "listen" || !this.#access.speak) this.#listenOnly();
     this.#loadingCard.element.hidden = true;
     this.#element.hidden = false;
@@ -420,6 +433,7 @@ export class MeetingPage {
   /** @param {StateChanged} change */
   #onClosed({ reason, code, field }) {
     if (code === "meeting_ended") return this.#showLast("ended");
+    if (code === "removed") return this.#showLast("removed");
     if (this.#isLeaving) return this.#showLast("left");
     this.#lastScreen.allowJoin();
     if (!reason || this.#mendStart({ code, field })) return;
@@ -433,7 +447,7 @@ export class MeetingPage {
     this.#client.close();
   }
 
-  /** @param {"left" | "ended"} how */
+  /** @param {"left" | "ended" | "removed"} how */
   #showLast(how) {
     this.#isLeaving = false;
     this.#demo.stopNow();
@@ -441,7 +455,7 @@ export class MeetingPage {
     hideAlert();
     const { element: download } = this.#download;
     // Tokens of a meeting that was ended open nothing any more, its transcript included.
-    const isShut = how === "ended" && this.#access.token !== null && !download.hidden;
+    const isShut = how !== "left" && this.#access.token !== null && !download.hidden;
     const keep = isShut
       ? saveShownButton({
           transcript: this.#transcript,

@@ -11,7 +11,7 @@ import { ReadinessPoller } from "../status/readiness_poller.js";
 import { READINESS_LABELS, showStatus } from "../status/status_label.js";
 import { find } from "../ui/dom.js";
 import { languageName, t } from "../words/words.js";
-import { badMeetingIdIn, ID_CHARS } from "./meeting_address.js";
+import { badMeetingIdIn, ID_CHARS, newMeeting } from "./meeting_address.js";
 import { MeetingPage } from "./meeting_page.js";
 import { keepOfflineShell } from "./offline_shell.js";
 
@@ -62,7 +62,8 @@ export function startMeeting({ streamUrl, query, invite, asked }) {
     const access = accessWith(allowed, gateway.languages);
     const badId = badMeetingIdIn(query);
     if (badId !== null && access.meeting === null) await explain(badId);
-    page = new MeetingPage({ streamUrl, query, access, gateway, displaySettings, readiness, loadingCard });
+    const own = await newMeeting();
+    page = new MeetingPage({ streamUrl, query, access, gateway, displaySettings, readiness, loadingCard, own });
     if (newest !== undefined) page.onReadiness(newest);
     void keepOfflineShell();
     await page.join();

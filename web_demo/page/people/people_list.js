@@ -2,6 +2,7 @@
 
 import { button, element } from "../ui/dom.js";
 import { t } from "../words/words.js";
+import { confirmed } from "./confirm_dialog.js";
 import { NameForm } from "./name_form.js";
 
 /** @typedef {import("../../client/gateway_client.js").GatewayClient} GatewayClient */
@@ -24,6 +25,7 @@ export class PeopleList {
   #client;
   #nameOf;
   #canRename;
+  #hasLink;
   #count = element("span", "panel-count");
   #list = element("ul", "people");
   #self = element("li", "person");
@@ -31,7 +33,9 @@ export class PeopleList {
   #form;
   #more = element("p", "hint");
   /** Those who have no name and say nothing, such as captions on a screen. */
-  #unnamed = element("p", "hint");
+  #unnamed = element("details", "people-unnamed");
+  #unnamedCount = element("summary", "hint");
+  #unnamedList = element("ul", "people");
   /** @type {Map<string, HTMLLIElement>} */
   #rows = new Map();
 
@@ -40,11 +44,13 @@ export class PeopleList {
    * @param {GatewayClient} options.client
    * @param {(tag: string) => string} options.nameOf
    * @param {boolean} [options.canRename] Whether one's own name can be chosen.
+   * @param {boolean} [options.hasLink] Whether the link alone lets people in.
    */
-  constructor({ client, nameOf, canRename = true }) {
+  constructor({ client, nameOf, canRename = true, hasLink = true }) {
     this.#client = client;
     this.#nameOf = nameOf;
     this.#canRename = canRename;
+    this.#hasLink = hasLink;
 
     const heading = element("h2", "panel-heading", `${t("tab.people")} `);
     heading.append(this.#count);
@@ -62,7 +68,9 @@ export class PeopleList {
     });
     this.#self.dataset.testid = "own";
     this.#list.append(this.#self);
-    this.#unnamed.dataset.testid = "people-unnamed";
+    this.#unnamedCount.dataset.testid = "people-unnamed";
+    this.#unnamedList.role = "list";
+    this.#unnamed.append(this.#unnamedCount, this.#unnamedList);
     this.element.append(heading, this.#list, this.#unnamed, this.#more);
     this.#showAll();
     client.listen((event) => {
@@ -108,12 +116,34 @@ export class PeopleList {
   #showOne(id) {
     const participant = this.#client.participants.get(id);
     if (participant === undefined) return;
-    if (isUnnamed(participant)) return this.#remove(id);
-    const row = this.#rows.get(id) ?? element("li", "person");
-    row.replaceChildren(nameElement(participant.name.trim() || t("name.guest")), this.#badges(participant));
-    if (row.parentNode === null) this.#list.append(row);
-    this.#rows.set(id, row);
+    const row = this.#rows.get(id) ?? this.#newRow(id);
+    // The button stays in place, because moving it would lose the focus.
+    for (const old of row.querySelectorAll(":scope > span")) old.remove();
+    const name = participant.name.trim() || t("name.guest");
+    row.prepend(nameElement(name));
+    row.append(this.#badges(participant));
+    for (const action of row.querySelectorAll("button")) action.ariaLabel = t("host.remove_named", { name });
+    const list = isUnnamed(participant) ? this.#unnamedList : this.#list;
+    if (row.parentNode !== list) list.append(row);
     this.#showCount();
+  }
+
+  /** @param {string} id */
+  #newRow(id) {
+    const row = element("li", "person");
+    this.#rows.set(id, row);
+    if (this.#client.started?.host === true) {
+      row.append(button("quiet person-action", t("host.remove"), "remove-person", () => void this.#askToRemove(id)));
+    }
+    return row;
+  }
+
+  /** @param {string} id */
+  async #askToRemove(id) {
+    const name = this.#client.participants.get(id)?.name.trim() || t("name.guest");
+    const texts = [t("host.remove_text", { name }), ...(this.#hasLink ? [t("host.remove_link")] : [])];
+    const question = { title: t("host.remove_title", { name }), texts, action: t("host.remove") };
+    if (await confirmed(question)) this.#client.remove(id);
   }
 
   /** @param {string} id */
@@ -137,7 +167,8 @@ export class PeopleList {
 
   #showCount() {
     const unnamed = [...this.#client.participants.values()].filter(isUnnamed).length;
-    this.#unnamed.textContent = unnamed > 0 ? t("people.unnamed", { count: unnamed }) : "";
+    this.#unnamedCount.textContent = unnamed > 0 ? t("people.unnamed", { count: unnamed }) : "";
+    this.#unnamed.hidden = unnamed === 0;
     const most = this.#client.limits?.participants_shown ?? Infinity;
     const isFull = this.count >= most;
     this.#count.textContent = `${this.count}${isFull ? "+" : ""}`;

@@ -1,7 +1,6 @@
 // A link as a QR code. Knows the gateway's address of codes; must not know what the link leads to.
 
 const SVG = "http://www.w3.org/2000/svg";
-const SIZE = "10.5rem";
 
 export class QrCode {
   element = document.createElementNS(SVG, "svg");
@@ -11,8 +10,6 @@ export class QrCode {
   /** @param {string} name */
   constructor(name) {
     this.element.setAttribute("class", "dialog-qr");
-    this.element.setAttribute("width", SIZE);
-    this.element.setAttribute("height", SIZE);
     this.element.setAttribute("shape-rendering", "crispEdges");
     this.element.role = "img";
     this.element.ariaLabel = name;

@@ -1,15 +1,16 @@
 // Invites others: the meeting's link, as text and as a QR code, and the link to its captions. Knows the page's addresses;
 // must not know the connection. A link may hold an invite, which must not get into the address of a request.
 
+import { addressProblem } from "../engine/address_note.js";
 import { button, element } from "../ui/dom.js";
 import { dropdown, labelled, setOptions } from "../ui/form_controls.js";
 import { bilingualName } from "../ui/languages.js";
 import { t } from "../words/words.js";
 import { QrCode } from "./qr_code.js";
+import { fillScreen } from "./qr_screen.js";
 
 /** @typedef {import("../ui/languages.js").Language} Language */
 
-const LOOPBACK = /^(localhost|.*\.localhost|127\..*|\[::1\]|0\.0\.0\.0)$/;
 const SIZES = /** @type {const} */ ([
   ["1.5", t("share.small")],
   ["2.25", t("share.medium")],
@@ -79,13 +80,18 @@ export class ShareDialog {
     const close = button("quiet", t("page.close"), "share-close", () => this.#dialog.close());
     top.append(element("h2", "dialog-heading", t("share.title")), close);
 
-    const warning = element("p", "dialog-warning", addressWarning(location));
+    const problem = addressProblem(location);
+    const problems = { loopback: t("share.loopback"), insecure: t("share.insecure") };
+    const warning = element("p", "dialog-warning", problem ? problems[problem] : "");
     warning.dataset.testid = "share-warning";
-    warning.hidden = !warning.textContent;
+    warning.hidden = problem === null;
 
     const code = element("div", "dialog-code");
     const words = element("div", "dialog-words");
-    words.append(element("p", "hint", t(this.#fragment ? "share.invited" : "share.anybody")));
+    words.append(
+      element("p", "hint", t(this.#fragment ? "share.invited" : "share.anybody")),
+      button("secondary", t("share.fill"), "share-fill", () => void fillScreen(this.#link.value)),
+    );
     if (navigator.share !== undefined) {
       words.append(button("secondary", t("share.native"), "share-native", () => void this.#shareNatively()));
     }
@@ -178,14 +184,6 @@ class CopyField {
     }
     this.#result.textContent = copied ? t("share.copied") : t("share.selected");
   }
-}
-
-/** Why others cannot use a page at this address; empty if they can. @param {Location} location */
-function addressWarning({ hostname, protocol }) {
-  if (LOOPBACK.test(hostname)) {
-    return t("share.loopback", { host: hostname });
-  }
-  return protocol === "https:" ? "" : t("share.insecure");
 }
 
 /**

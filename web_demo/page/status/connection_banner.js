@@ -34,8 +34,12 @@ const UNANSWERED = ["bad", t("status.no_answer"), t("status.no_answer.long"), t(
 const RESTARTING = ["busy", t("status.restarting"), t("status.restarting.long")];
 /** @type {Status} */
 const BLOCKED = ["bad", t("status.blocked"), t("status.blocked.long")];
-/** How the meeting ended for this page. @type {Readonly<Record<"left" | "ended", Status>>} */
-const OVER = { left: ["over", t("status.left"), ""], ended: ["over", t("status.ended"), ""] };
+/** How the meeting ended for this page. @type {Readonly<Record<"left" | "ended" | "removed", Status>>} */
+const OVER = {
+  left: ["over", t("status.left"), ""],
+  ended: ["over", t("status.ended"), ""],
+  removed: ["over", t("status.removed"), ""],
+};
 // How many attempts to connect have to fail, each while the gateway answers other requests, before something on the way
 // is blamed: after one, the gateway may just have come back.
 const BLOCKED_ATTEMPTS = 2;

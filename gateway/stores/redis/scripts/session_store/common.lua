@@ -2,7 +2,7 @@
 --
 -- KEYS are not used: a script touches the keys of several sessions and gateways, so this is not for Redis Cluster.
 -- Keys of a meeting, all with the same hash tag:
---   people    hash: n sessions, v version of `present`, s when the meeting started, unless it is private; gone when nobody
+--   people    hash: n sessions, v version of `present`, s when the meeting started, unless it is private, k 1 while it is locked; gone when nobody
 --             is in the meeting
 --   reads     hash: language → how many sessions read it
 --   present   hash: participant → "<version when they came> <as the others see them>"
@@ -21,6 +21,7 @@
 --   token:<digest>          who has used up a token
 --   revocations             hash: what is revoked → "<gateway that knows> <revocation>"
 --   revoked                 sorted set: what is revoked → version
+--   revoked:brief           sorted set: what of it means no tokens → when it was revoked
 --   transcripts             sorted set: meeting that has ended, and has a transcript that is not ready → when to look
 --   transcripts:times       hash: meeting of those → "<started> <ended> <tenant>"
 --   webhooks, webhook:<name>…   see the folder `webhooks`

@@ -2,6 +2,9 @@
 -- for how long a session is kept in ms, how many to look at, for how long revocations are remembered in ms. Returns
 -- the count of its sessions that moved, and the newest version of revocations.
 
+-- Long enough for every gateway to hear of what means no tokens.
+local BRIEF_MS = 600000
+
 local keep_ms, left, remembered_ms = tonumber(ARGV[OWN]), tonumber(ARGV[OWN + 1]), tonumber(ARGV[OWN + 2])
 
 -- Time in which no gateway was there does not count.
@@ -56,11 +59,15 @@ end
 
 look_for_transcripts(tonumber(ARGV[OWN + 1]))
 
-local old = redis.call('ZRANGE', prefix .. 'revoked', '-inf', whole(now - remembered_ms), 'BYSCORE', 'LIMIT', 0, 100)
-for _, meant in ipairs(old) do
-  redis.call('HDEL', prefix .. 'revocations', meant)
-  redis.call('ZREM', prefix .. 'revoked', meant)
+local function forget_revocations(key, until_ms)
+  for _, meant in ipairs(redis.call('ZRANGE', key, '-inf', whole(until_ms), 'BYSCORE', 'LIMIT', 0, 100)) do
+    redis.call('HDEL', prefix .. 'revocations', meant)
+    redis.call('ZREM', prefix .. 'revoked', meant)
+    redis.call('ZREM', prefix .. 'revoked:brief', meant)
+  end
 end
+forget_revocations(prefix .. 'revoked', now - remembered_ms)
+forget_revocations(prefix .. 'revoked:brief', now - BRIEF_MS)
 
 local newest = redis.call('ZRANGE', prefix .. 'revoked', 0, 0, 'REV', 'WITHSCORES')
 return {redis.call('GET', moved), newest[2] or '0'}

@@ -1,0 +1,172 @@
+"""The host's page: who may end the meeting, remove participants and lock it, and what the others see then."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from gateway.client import SessionClosed, SessionRefused, connect
+from tests.browser.axe import scan
+from tests.browser.pages import (
+    DESKTOP,
+    PHONE,
+    SENTENCE,
+    connected,
+    join,
+    meeting_of,
+    new_meeting,
+    overflow_px,
+    row,
+    say,
+    settled,
+    show,
+)
+from tests.conftest import OpenPage
+from tests.processes import GatewayProcess
+
+pytestmark = pytest.mark.browser
+
+
+async def confirm(page: Page, heading: str, action: str) -> None:
+    dialog = page.get_by_role("dialog", name=heading)
+    await dialog.get_by_role("button", name=action).click()
+    await expect(dialog).to_have_count(0)
+
+
+async def test_host_ends_the_meeting_for_everyone(
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
+) -> None:
+    async with open_page(gateway.url, **DESKTOP) as host, open_page(f"{gateway.url}/healthz", **PHONE) as guest:
+        guest.allow("favicon.ico")
+        await connected(host.page)
+        await guest.page.goto(host.page.url)
+        await join(guest.page, "Bo")
+        await settled(await say(host.page, SENTENCE))
+        pane = await show(guest.page, "people")
+        await expect(pane.get_by_test_id("host")).to_be_hidden()
+        await expect(pane.get_by_test_id("remove-person")).to_have_count(0)
+
+        pane = await show(host.page, "people")
+        end = pane.get_by_role("button", name="End for everyone")
+        await end.click()
+        dialog = host.page.get_by_role("dialog", name="End the meeting for everyone?")
+        await expect(dialog).to_contain_text("you too")
+        await host.page.screenshot(path=artifacts / "host-end.png")
+        found = await scan(host.page)
+        assert (found.serious, found.moderate) == ([], [])
+        await host.page.keyboard.press("Escape")
+        await expect(dialog).to_have_count(0)
+        await expect(end).to_be_focused()
+        await end.click()
+        await confirm(host.page, "End the meeting for everyone?", "End for everyone")
+        for page in (host.page, guest.page):
+            last = page.get_by_test_id("last-screen")
+            await expect(last.get_by_role("heading", name="The meeting has ended")).to_be_visible()
+            await expect(row(page, SENTENCE)).to_be_visible()
+
+
+async def test_removed_participant_is_told_and_not_led_back(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url, **DESKTOP) as host, open_page(f"{gateway.url}/healthz", **PHONE) as guest:
+        guest.allow("favicon.ico")
+        await connected(host.page)
+        await guest.page.goto(host.page.url)
+        await join(guest.page, "Bo")
+        pane = await show(host.page, "people")
+        await pane.get_by_role("button", name="Remove Bo").click()
+        await expect(host.page.get_by_role("dialog")).to_contain_text("lock the meeting")
+        await confirm(host.page, "Remove Bo from the meeting?", "Remove")
+        await expect(pane.get_by_text("Bo", exact=True)).to_have_count(0)
+        last = guest.page.get_by_test_id("last-screen")
+        await expect(last.get_by_role("heading", name="You were removed from this meeting")).to_be_visible()
+        await expect(last.get_by_test_id("join-again")).to_be_hidden()
+        await expect(guest.page.get_by_test_id("status")).to_have_text("Removed")
+        await expect(guest.page.get_by_role("alert")).to_be_hidden()
+
+
+async def test_locked_meeting_lets_nobody_in_and_the_host_stays_host_after_a_reload(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url, **DESKTOP) as host, open_page(f"{gateway.url}/healthz", **PHONE) as late:
+        late.allow("favicon.ico")
+        page = host.page
+        await connected(page)
+        meeting = meeting_of(page)
+        async with connect(gateway.url, meeting=meeting, name="Bo", reads=["de"]):
+            lock = (await show(page, "people")).get_by_role("checkbox", name="Lock the meeting")
+            await lock.check()
+            await page.reload()
+            await connected(page)
+            lock = (await show(page, "people")).get_by_role("checkbox", name="Lock the meeting")
+            await expect(lock).to_be_checked()
+            with pytest.raises(SessionRefused, match="locked"):
+                async with connect(gateway.url, meeting=meeting, reads=[]):
+                    pass
+            await late.page.goto(page.url)
+            dialog = late.page.get_by_role("dialog", name="Join the meeting")
+            await dialog.get_by_role("button", name="Join").click()
+            await expect(late.page.get_by_role("alert")).to_contain_text("The host has locked this meeting")
+            await lock.uncheck()
+            await late.page.get_by_role("button", name="Try now").click()
+            await connected(late.page)
+
+
+async def test_unnamed_readers_are_counted_shown_and_removed(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url, **PHONE) as host:
+        page = host.page
+        await connected(page)
+        async with connect(gateway.url, meeting=meeting_of(page), reads=["fr"]) as wall:
+            pane = await show(page, "people")
+            unnamed = pane.get_by_test_id("people-unnamed")
+            await expect(unnamed).to_have_text("and 1 reader")
+            await unnamed.click()
+            await expect(pane.get_by_text("Reader · French")).to_be_visible()
+            assert await overflow_px(page) == 0
+            await pane.get_by_role("button", name="Remove Guest").click()
+            await confirm(page, "Remove Guest from the meeting?", "Remove")
+            await expect(unnamed).to_be_hidden()
+            with pytest.raises(SessionClosed):
+                async for _ in wall:
+                    pass
+
+
+async def test_nobody_is_host_of_a_meeting_with_an_id_of_ones_own(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(f"{gateway.url}/?meeting={new_meeting()}", **DESKTOP) as watch:
+        await join(watch.page, "Ana")
+        pane = await show(watch.page, "people")
+        await expect(pane.get_by_test_id("host")).to_be_hidden()
+
+
+@pytest.mark.parametrize("screen", [DESKTOP, PHONE], ids=["desktop", "phone"])
+async def test_code_fills_the_screen_and_can_be_scanned(
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path, screen: dict[str, object]
+) -> None:
+    async with open_page(gateway.url, **screen) as watch:
+        page = watch.page
+        await connected(page)
+        await page.get_by_test_id("share").click()
+        dialog = page.get_by_role("dialog", name="Share this meeting")
+        await expect(dialog).not_to_contain_text("--")
+        await dialog.get_by_role("button", name="Fill the screen").click()
+        full = page.get_by_test_id("qr-screen")
+        await expect(full.get_by_role("img")).to_be_visible()
+        await expect(full).to_contain_text(page.url)
+        picture = await page.screenshot(path=artifacts / f"host-qr-{len(screen)}.png")
+        cv2 = importlib.import_module("cv2")
+        np = importlib.import_module("numpy")
+        grey = cv2.imdecode(np.frombuffer(picture, np.uint8), cv2.IMREAD_GRAYSCALE)
+        text, *_ = cv2.QRCodeDetector().detectAndDecode(grey)
+        assert text == page.url
+        # White to the edges.
+        assert grey[:, 0].min() == grey[:, -1].min() == grey[0].min() == 255
+        size = await full.get_by_role("img").evaluate(
+            "image => image.getBoundingClientRect().height / Math.min(innerHeight, innerWidth / .92)"
+        )
+        assert size == pytest.approx(0.92, abs=0.01)  # four fifths of it are the code
+        await full.get_by_role("button", name="Close").click()
+        await expect(full).to_have_count(0)
+        await expect(dialog).to_be_visible()

@@ -1,0 +1,132 @@
+"""What a host does holds at every gateway, and takes nothing that was said."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gateway.domain.close_codes import CloseCode
+from gateway.domain.errors import InvalidValue, LogUnavailable, MeetingLocked, Unauthenticated
+from gateway.domain.grants import OPEN, Grant
+from gateway.sessions.entrance import Entry
+from tests.sessions.desk import ANA, desk, joined, resume_of
+from tests.sessions.faulty_session_store import FaultySessionStore
+from tests.sessions.two_gateways import says, translated, two
+from tests.translation.stage import idle, until
+
+HOST = replace(ANA, roles=ANA.roles | {"host"})
+BO = replace(ANA, subject="bo", token_id="t2")
+# Where no tokens are needed.
+OPEN_HOST = replace(OPEN, roles=OPEN.roles | {"host"})
+
+
+def why(connection: Any) -> list[tuple[CloseCode, str, str]]:
+    return [
+        (code, error.code, error.message)
+        for code, error in zip(connection.closed, connection.reasons, strict=True)
+        if error is not None
+    ]
+
+
+def who(entry: Entry) -> str:
+    return entry.session.member.participant
+
+
+@pytest.mark.parametrize("host", [HOST, OPEN_HOST])
+async def test_ended_meeting_ends_everywhere_and_what_was_accepted_is_translated(host: Grant) -> None:
+    guest = replace(BO, roles=host.roles - {"host"}) if host is HOST else OPEN
+    async with two() as g:
+        ana, host_connection = await joined(g.here, grant=host)
+        _, bo = await joined(g.there, grant=guest, reads=["de"], speaks="en")
+        _, elsewhere = await joined(g.there, grant=replace(guest, meeting="n"), meeting="n")
+        speaker, cy = await joined(g.there, grant=guest, speaks="en")
+        await says(g.there, speaker, cy, "One.")
+        await g.here.sessions.hosting.end_meeting(ana.session)
+        told = [(CloseCode.MEETING_ENDED, "meeting_ended", "The host has ended this meeting.")]
+        assert [why(each) for each in (host_connection, bo, cy, elsewhere)] == [told, told, told, []]
+        await until(g.there.core.engine.pending)
+        g.there.core.engine.says("Eins.")
+        await g.there.core.finals.quiet()
+        assert await translated(g.there, ana.session.room.id) == [("One.", "de")]
+
+
+async def test_removed_participant_stays_out_with_the_same_token() -> None:
+    async with two() as g:
+        ana, _ = await joined(g.here, grant=HOST)
+        bo, connection = await joined(g.there, grant=BO)
+        _, cy = await joined(g.there, grant=replace(BO, subject="cy", token_id="t3"))
+        await g.here.sessions.hosting.remove(ana.session, who(bo))
+        assert why(connection) == [
+            (CloseCode.TOKEN_REVOKED, "removed", "The host has removed you from this meeting.")
+        ]
+        assert why(cy) == []
+        for gateway in (g.here, g.there):
+            with pytest.raises(Unauthenticated):
+                await joined(gateway, grant=BO)
+            with pytest.raises(Unauthenticated):
+                await joined(gateway, grant=BO, resume=resume_of(bo))
+        others = ana.session.room.presence
+        await until(lambda: who(bo) not in {each.participant for each in others.participants(but=who(ana))})
+        with pytest.raises(InvalidValue, match="no such participant"):
+            await g.here.sessions.hosting.remove(ana.session, who(bo))
+
+
+async def test_without_tokens_a_removed_session_is_not_resumed_and_nothing_is_kept_of_it() -> None:
+    async with two() as g:
+        ana, _ = await joined(g.here, grant=OPEN_HOST)
+        bo, connection = await joined(g.there)
+        await g.here.sessions.hosting.remove(ana.session, who(bo))
+        assert connection.closed == [CloseCode.TOKEN_REVOKED]
+        again, _ = await joined(g.there, resume=resume_of(bo))
+        assert who(again) != who(bo)
+        await g.pass_time(1, g.here, g.there)
+        for gateway in (g.here, g.there):
+            assert gateway.sessions.lifetimes.revocations.kept_revocations() == ()
+
+
+async def test_locked_meeting_lets_in_hosts_and_those_who_come_back() -> None:
+    async with two() as g:
+        ana, _ = await joined(g.here, grant=OPEN_HOST)
+        bo, _ = await joined(g.there)
+        hosting = g.here.sessions.hosting
+        assert not await hosting.is_locked(ana.session)
+        await hosting.lock(ana.session, True)
+        assert await g.there.sessions.hosting.is_locked(bo.session)
+        with pytest.raises(MeetingLocked):
+            await joined(g.there)
+        await joined(g.there, grant=OPEN_HOST)
+        resumed, _ = await joined(g.here, resume=resume_of(bo))
+        assert who(resumed) == who(bo)
+        await hosting.lock(ana.session, False)
+        await joined(g.there)
+
+
+async def test_host_is_told_where_the_store_is_away_and_nothing_has_changed() -> None:
+    store = FaultySessionStore()
+    async with desk(session_store=store) as d:
+        ana, host = await joined(d, grant=OPEN_HOST)
+        store.down.add("revoke")
+        with pytest.raises(LogUnavailable):
+            await d.sessions.hosting.end_meeting(ana.session)
+        assert host.closed == []
+        store.down.clear()
+        await d.sessions.hosting.end_meeting(ana.session)
+        assert host.closed == [CloseCode.MEETING_ENDED]
+
+
+async def test_ending_is_carried_through_though_the_hosts_connection_is_gone() -> None:
+    store = FaultySessionStore()
+    async with desk(session_store=store) as d:
+        ana, _ = await joined(d, grant=OPEN_HOST)
+        _, bo = await joined(d)
+        store.go_on.clear()
+        hosting = d.sessions.hosting
+        ending = asyncio.create_task(hosting.carry_through(hosting.end_meeting(ana.session)))
+        while "revoke" not in store.asked:
+            await idle()
+        ending.cancel()
+        store.go_on.set()
+        await until(lambda: bo.closed == [CloseCode.MEETING_ENDED])

@@ -1,0 +1,41 @@
+// What only a host may do with the whole meeting: lock it, and end it for everyone. Must not know who is in it.
+
+import { button, element } from "../ui/dom.js";
+import { t } from "../words/words.js";
+import { confirmed } from "./confirm_dialog.js";
+
+/** @import {GatewayClient} from "../../client/gateway_client.js" */
+
+export class HostControls {
+  element = element("section", "panel-group");
+  #client;
+  #lock = element("input", "");
+
+  /** @param {GatewayClient} client */
+  constructor(client) {
+    this.#client = client;
+    this.#lock.type = "checkbox";
+    this.#lock.dataset.testid = "lock";
+    this.#lock.setAttribute("aria-describedby", "lock-hint");
+    this.#lock.addEventListener("change", () => client.lock(this.#lock.checked));
+    const lock = element("label", "panel-check");
+    lock.append(this.#lock, t("host.lock"));
+    const hint = element("p", "hint", t("host.lock_hint"));
+    hint.id = "lock-hint";
+    const end = button("secondary danger", t("host.end"), "end-meeting", () => void this.#end());
+    this.element.append(lock, hint, end);
+    this.element.dataset.testid = "host";
+    this.element.hidden = true;
+    client.listen((event) => {
+      if (event.type === "session.started") {
+        this.element.hidden = event.host !== true;
+        this.#lock.checked = event.locked === true;
+      } else if (event.type === "meeting.locked") this.#lock.checked = event.locked;
+    });
+  }
+
+  async #end() {
+    const question = { title: t("host.end_title"), texts: [t("host.end_text")], action: t("host.end") };
+    if (await confirmed(question)) this.#client.endMeeting();
+  }
+}
