@@ -15,22 +15,20 @@ const PARAMETERS = {
   meeting: ["", /^[\w.~-]{1,64}$/, () => t("captions.value.meeting")],
   lang: ["", /^[a-z]{2,3}(-[a-z\d]+)*(,[a-z]{2,3}(-[a-z\d]+)*)*$/i, () => t("captions.value.langs")],
   lines: ["2", /^[1-6]$/, () => t("captions.value.number", { least: 1, most: 6 })],
-  size: ["2.25", /^([1-9]\d?(\.\d+)?|0\.[1-9]\d*)(rem)?$/, () => t("captions.value.size")],
+  size: ["", /^(([1-9]\d?(\.\d+)?|0\.[1-9]\d*)(rem)?)?$/, () => t("captions.value.size")],
   align: ["left", /^(left|center)$/, () => oneOf("left", "center")],
   position: ["bottom", /^(bottom|top)$/, () => oneOf("bottom", "top")],
   stability: ["stable", /^(stable|live|final)$/, () => oneOf("stable", "live", "final")],
   names: ["1", /^[01]$/, () => oneOf("1", "0")],
   original: ["0", /^[01]$/, () => oneOf("0", "1")],
-  box: ["60", /^(\d\d?|100)$/, () => t("captions.value.number", { least: 0, most: 100 })],
-  linger: ["0", /^\d{1,4}(\.\d+)?$/, () => t("captions.value.seconds")],
+  box: ["92", /^(\d\d?|100)$/, () => t("captions.value.number", { least: 0, most: 100 })],
+  linger: ["6", /^\d{1,4}(\.\d+)?$/, () => t("captions.value.seconds")],
 };
 
 /** @typedef {Record<keyof typeof PARAMETERS, string>} CaptionOptions */
 
-/** What is another one in the view for a room's screen, which is full of text. */
-const READING = { size: "4" };
-/** What it does not leave to the address: more than any screen has room for, from the bottom up, without boxes. */
-const READING_ALWAYS = { lines: "30", position: "bottom", box: "0", linger: "0" };
+/** Parameters of the overlay, which the wall of a room has no use for. */
+const OVERLAY_ONLY = new Set(["lines", "position", "box", "linger"]);
 
 /**
  * @param {URLSearchParams} query
@@ -39,11 +37,10 @@ const READING_ALWAYS = { lines: "30", position: "bottom", box: "0", linger: "0" 
 export function captionOptions(query) {
   /** @type {string[]} */
   const problems = [];
-  /** @type {Record<string, string>[]} */
-  const [others = {}, always = {}] = query.get("view") === "reading" ? [READING, READING_ALWAYS] : [];
+  const isWall = query.get("view") === "reading";
   const options = Object.entries(PARAMETERS).map(([name, [initial, allowed, words]]) => {
-    if (name in always) return [name, always[name]];
-    const value = query.get(name) ?? others[name] ?? initial;
+    if (isWall && OVERLAY_ONLY.has(name)) return [name, initial];
+    const value = query.get(name) ?? initial;
     if (!allowed.test(value))
       problems.push(t(value ? "captions.wrong" : "captions.missing", { name, values: words() }));
     return [name, value];
