@@ -1,10 +1,18 @@
 // The parameters in the address of the captions view. docs/page.md lists them.
 
+import { isReached } from "../meeting/offered_languages.js";
 import { pageLanguage, t } from "../words/words.js";
+
+/** @import {Access} from "../access/access.js" */
 
 /** @param {string[]} values @returns {string} Those that are allowed, in words. */
 function oneOf(...values) {
-  return new Intl.ListFormat(pageLanguage(), { type: "disjunction" }).format(values);
+  return listOf(values, "disjunction");
+}
+
+/** @param {Iterable<string>} values @param {"conjunction" | "disjunction"} type */
+function listOf(values, type) {
+  return new Intl.ListFormat(pageLanguage(), { type }).format(values);
 }
 
 /**
@@ -30,22 +38,54 @@ const PARAMETERS = {
 /** Parameters of the overlay, which the wall of a room has no use for. */
 const OVERLAY_ONLY = new Set(["lines", "position", "box", "linger"]);
 
+/** What else an address may have. */
+const OTHERS = new Set(["view", "record"]);
+
 /**
  * @param {URLSearchParams} query
- * @returns {[CaptionOptions, string[]]} The options, and a sentence for each one that is not valid.
+ * @param {boolean} isInvited Whether an invite names the meeting.
+ * @returns {[CaptionOptions, string[]]} The options, and a sentence for each one that is not valid or unknown.
  */
-export function captionOptions(query) {
+export function captionOptions(query, isInvited) {
   /** @type {string[]} */
   const problems = [];
   const isWall = query.get("view") === "reading";
   const options = Object.entries(PARAMETERS).map(([name, [initial, allowed, words]]) => {
     if (isWall && OVERLAY_ONLY.has(name)) return [name, initial];
     const value = query.get(name) ?? initial;
-    if (!allowed.test(value))
+    const isOthers = isInvited && name === "meeting";
+    if (!isOthers && !allowed.test(value))
       problems.push(t(value ? "captions.wrong" : "captions.missing", { name, values: words() }));
     return [name, value];
   });
+  const names = Object.keys(PARAMETERS);
+  for (const name of new Set(query.keys()))
+    if (!names.includes(name) && !OTHERS.has(name))
+      problems.push(t("captions.unknown", { name, values: listOf(names, "conjunction") }));
   return [Object.fromEntries(options), problems];
+}
+
+/**
+ * Asks the gateway which of the languages nothing is translated into.
+ * @param {CaptionOptions} options
+ * @param {Access["token"]} [token]
+ * @returns {Promise<string[]>} A sentence about all of them; none if they are all there, or the gateway does not tell.
+ */
+export async function languageProblems(options, token) {
+  if (!PARAMETERS.lang[1].test(options.lang)) return [];
+  try {
+    const headers = token ? { Authorization: `Bearer ${await token()}` } : undefined;
+    const response = await fetch("./v1/languages", { signal: AbortSignal.timeout(5_000), ...(headers && { headers }) });
+    if (!response.ok) return [];
+    const info = await response.json();
+    const languages = info.languages.map((/** @type {{tag: string}} */ { tag }) => tag);
+    const wrong = captionLanguages(options).filter((tag) => !isReached(tag, { languages, targets: info.targets }));
+    if (wrong.length === 0) return [];
+    const values = t("captions.value.offered", { languages: languages.join(), wrong: wrong.join() });
+    return [t("captions.wrong", { name: "lang", values })];
+  } catch {
+    return [];
+  }
 }
 
 /**

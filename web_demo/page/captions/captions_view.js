@@ -11,7 +11,7 @@ import { Transcript } from "../transcript/transcript.js";
 import { button, element } from "../ui/dom.js";
 import { englishName } from "../ui/languages.js";
 import { languageName, t } from "../words/words.js";
-import { captionLanguages, captionOptions } from "./caption_options.js";
+import { captionLanguages, captionOptions, languageProblems } from "./caption_options.js";
 import { OverlayPlate } from "./overlay_plate.js";
 import { Wall } from "./wall.js";
 
@@ -92,15 +92,14 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
     message.textContent = sentence;
     view.append(message);
   };
+  /** All that is wrong, at once. */
+  const sayProblems = (/** @type {string[]} */ all) => say([t("captions.bad"), ...all].join("\n"));
+  const [options, problems] = captionOptions(query, invite !== null);
+  if (problems.length > 0) return sayProblems([...problems, ...(await languageProblems(options))]);
   const access = invite === null ? EVERYTHING : await accessOf(invite, say);
   if (access === null) return;
-  if (access.meeting !== null) query.set("meeting", access.meeting);
-  const [options, problems] = captionOptions(query);
-  if (problems.length > 0) {
-    message.textContent = [t("captions.bad"), ...problems].join("\n");
-    return view.append(message);
-  }
-  const { meeting, align, position, size, box, lines } = options;
+  const { align, position, size, box, lines } = options;
+  const meeting = access.meeting ?? options.meeting;
   Object.assign(view.dataset, { testid: "captions", align, position });
   if (size) view.style.setProperty("--size", `${Number.parseFloat(size)}rem`);
   view.style.setProperty("--box", `${box}%`);
@@ -168,6 +167,8 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
     if (event.state !== "closed") return;
     const refusal = refusalOf(event, invite !== null);
     message.textContent = refusal ?? (event.reason || t("captions.unreachable"));
+    if (event.code === "unsupported_language")
+      void languageProblems(options, access.token).then((wrong) => wrong.length > 0 && sayProblems(wrong));
     if (refusal === null && !PERMANENT_ERROR.test(event.code)) setTimeout(() => client.connect(), RETRY_MS);
   });
   window.addEventListener("pagehide", (event) => {
