@@ -107,18 +107,16 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
   const reads = captionLanguages(options);
   const transcript = new Transcript((id) => client.participants.get(id)?.name);
   const spokenBy = (/** @type {string} */ id) => client.participants.get(id)?.speaks ?? "";
-  /** @type {OverlayPlate[]} */
-  let plates = [];
-  /** @type {{draw: () => void}[]} */
-  let views;
+  /** @type {(OverlayPlate | Wall)[]} */
+  let parts;
   if (query.get("view") === "reading") {
     const wall = new Wall(reads, options, transcript.entries, spokenBy);
     fillRoom(view, wall);
-    views = [wall];
+    parts = [wall];
   } else {
     view.classList.add("overlay");
-    views = plates = reads.map((lang) => new OverlayPlate(lang, options, transcript.entries, spokenBy));
-    view.append(...plates.map((plate) => plate.element));
+    parts = reads.map((lang) => new OverlayPlate(lang, options, transcript.entries, spokenBy));
+    view.append(...parts.map((plate) => plate.element));
   }
   view.append(message);
 
@@ -129,14 +127,14 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
     if (isHistory) return;
     frame ||= requestAnimationFrame(() => {
       frame = 0;
-      for (const each of views) each.draw();
+      for (const part of parts) part.draw();
     });
   };
   transcript.listen(drawSoon);
   const endHistory = () => {
     if (!isHistory) return;
     isHistory = false;
-    for (const plate of plates) plate.skipHistory();
+    for (const part of parts) part.skipHistory();
     drawSoon();
   };
   const stability = /** @type {Stability} */ (options.stability);

@@ -51,7 +51,8 @@ export class OverlayPlate {
     this.element = element("div", "captions-block");
     this.element.dataset.testid = `captions-${lang}`;
     this.element.lang = lang;
-    this.#read.dir = this.#tag.dir = textDirection(lang);
+    Object.assign(this.#read, { lang, dir: textDirection(lang) });
+    this.#tag.dir = textDirection(lang);
     this.#original.dir = "auto";
     const plate = element("div", "caption-plate");
     if (options.original === "1") plate.append(this.#original);

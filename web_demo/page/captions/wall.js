@@ -34,6 +34,8 @@ export class Wall {
   #pageSince = 0;
   /** @type {Map<string, WallRow>} */
   #rows = new Map();
+  /** Key of the newest entry that is shown; null where all that there is will be. @type {string | null} */
+  #newest = "";
   /** When the utterances that are held back had their first words, in ms. @type {Map<string, number>} */
   #heldSince = new Map();
   #timer = 0;
@@ -59,6 +61,11 @@ export class Wall {
     new ResizeObserver(() => this.draw()).observe(this.#book);
   }
 
+  /** What was said before is there at once. */
+  skipHistory() {
+    this.#newest = null;
+  }
+
   /** At the foot, where it hides no words. @param {HTMLElement} control */
   addControl(control) {
     this.#foot.append(control);
@@ -69,7 +76,7 @@ export class Wall {
     const entries = [...this.#entries.values()].filter((entry) => this.#hasWords(entry));
     // Colours are given in the order in which participants first spoke, shown or not.
     for (const { participant } of entries) this.#voices.of(participant);
-    this.#place(this.#withoutHeld(entries, now).slice(-MOST_ROWS), now);
+    this.#reveal(entries, now);
     this.#schedule(now);
   }
 
@@ -101,35 +108,56 @@ export class Wall {
     const shownMs = now - this.#pageSince;
     if (this.#pages.length < 2 || shownMs < PAGE_MS) return false;
     const newest = [...this.#rows.values()].at(-1);
-    return shownMs >= LONGEST_PAGE_MS || newest === undefined || newest.isAtSentenceEnd(now);
+    return (
+      shownMs >= LONGEST_PAGE_MS || newest === undefined || (this.#heldSince.size === 0 && newest.isAtSentenceEnd(now))
+    );
   }
 
   // ---------------------------------------------------------------- rows
 
   /**
-   * While a text that is longer than the screen is read in turns, what comes after it waits.
+   * A new row waits until what it would push out of the screen has been read, or until it has waited too long.
    * @param {Entry[]} entries
    * @param {number} now
    */
-  #withoutHeld(entries, now) {
-    const reading = [...this.#rows].findLast(([key, row]) => this.#entries.has(key) && row.isInTurns(now))?.[0];
-    const at = entries.findIndex(({ key }) => key === reading);
-    if (at === -1) {
-      this.#heldSince.clear();
-      return entries;
+  #reveal(entries, now) {
+    let count = entries.findLastIndex(({ key }) => key === this.#newest) + 1;
+    const isGone = count === 0 && this.#newest !== "";
+    if (isGone) count = entries.length;
+    this.#place(entries.slice(0, count), now);
+    const late = entries.findLastIndex((entry, i) => i >= count && this.#isLate(entry, entries, now)) + 1;
+    while (count < entries.length) {
+      const unread = [...this.#rows.values()].filter((row) => !row.element.hidden && !row.isRead(now));
+      const isLongRead = [...this.#rows.values()].at(-1)?.isInTurns(now) === true;
+      const isDue = count < late;
+      if (isLongRead && !isDue) break;
+      this.#place(entries.slice(0, count + 1), now);
+      if (!isDue && unread.some((row) => row.element.hidden || !row.element.isConnected)) {
+        this.#place(entries.slice(0, count), now);
+        break;
+      }
+      count += 1;
     }
-    const held = entries.slice(at + 1);
-    for (const { key } of held) if (!this.#heldSince.has(key)) this.#heldSince.set(key, now);
-    const isSpeaking = held.some((entry) =>
-      this.#langs.some((lang) => !WallRow.wordsOf(entry, lang, this.#options).isComplete),
+    this.#newest = entries[count - 1]?.key ?? "";
+    const held = entries.slice(count).map(({ key }) => key);
+    this.#heldSince = new Map(held.map((key) => [key, this.#heldSince.get(key) ?? now]));
+  }
+
+  /** Whether an utterance has waited for too long. @param {Entry} entry @param {Entry[]} entries @param {number} now */
+  #isLate({ key }, entries, now) {
+    const isSpeaking = entries.some((entry) =>
+      this.#langs.some((lang) => {
+        const { text, isComplete } = WallRow.wordsOf(entry, lang, this.#options);
+        return text !== "" && !isComplete;
+      }),
     );
-    const isLate = held.some(({ key }) => takesOver(now - (this.#heldSince.get(key) ?? now), isSpeaking));
-    return isLate ? entries : entries.slice(0, at + 1);
+    return takesOver(now - (this.#heldSince.get(key) ?? now), isSpeaking);
   }
 
   /** The newest at the bottom, and above it those that there is room for as a whole. @param {Entry[]} entries @param {number} now */
   #place(entries, now) {
-    const rows = entries.map((entry) => {
+    const newest = entries.slice(-MOST_ROWS);
+    const rows = newest.map((entry) => {
       const made = () => new WallRow(this.#langs, this.#options, this.#voices.sign(entry.participant));
       return /** @type {[string, WallRow]} */ ([entry.key, this.#rows.get(entry.key) ?? made()]);
     });
@@ -138,12 +166,12 @@ export class Wall {
     if (this.#book.children.length !== elements.length || elements.some((row, i) => this.#book.children[i] !== row))
       this.#book.replaceChildren(...elements);
     rows.forEach(([, row], i) => {
-      const entry = /** @type {Entry} */ (entries[i]);
+      const entry = /** @type {Entry} */ (newest[i]);
       row.element.hidden = false;
       row.write(entry, entry.lang || this.#spokenBy(entry.participant), this.#roomFor(row), now);
     });
     this.#hideUncompleted(
-      entries,
+      newest,
       rows.map(([, row]) => row),
     );
   }

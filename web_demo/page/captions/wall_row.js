@@ -110,6 +110,11 @@ export class WallRow {
     return [...this.#cells.values()].some(({ turns }) => turns.hasMore || (turns.start > 0 && now < turns.readAt));
   }
 
+  /** Whether all that is shown of it has been read. @param {number} now */
+  isRead(now) {
+    return [...this.#cells.values()].every(({ turns }) => !turns.hasMore && now >= turns.readAt);
+  }
+
   /** When it changes by itself, in ms; null if it does not. @param {number} now */
   nextTurnAt(now) {
     if (!this.isInTurns(now)) return null;
