@@ -219,7 +219,10 @@ async def test_words_that_are_spoken_wait_ten_seconds_at_most(
 async def test_the_name_tag_is_bright_while_its_speaker_speaks(
     gateway: GatewayProcess, open_page: OpenPage, meeting: str
 ) -> None:
-    async with open_page(address(gateway, meeting=meeting, lang="ja")) as watch, speaker(gateway, meeting) as ana:
+    async with (
+        open_page(address(gateway, meeting=meeting, lang="ja", stability="live")) as watch,
+        speaker(gateway, meeting) as ana,
+    ):
         page = watch.page
         await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
         await ana.send("utterance.partial", id="1", rev=1, text="Good morning to all of you here")

@@ -102,7 +102,13 @@ export class OverlayPlate {
     if (shown === undefined) this.#shown = "";
     const waiting = [...this.#items.values()].filter((item) => item !== shown && hasUnread(item));
     const isSpeaking = [...this.#items.values()].some(({ words }) => !words.isComplete);
-    const late = waiting.filter(({ waitsSince }) => takesOver(now - waitsSince, isSpeaking)).at(-1);
+    const late = waiting
+      .filter(({ entry, words, waitsSince }) => {
+        // A long text comes in several utterances, which do not overtake each other.
+        const isSameText = words.isComplete && entry.participant === shown?.entry.participant;
+        return !isSameText && takesOver(now - waitsSince, isSpeaking);
+      })
+      .at(-1);
     if (late !== undefined) {
       this.#giveUpBefore(late, now);
       return this.#show(late, now);

@@ -9,7 +9,8 @@ const LEAST_MS = 1_000;
 const WAIT_MS = 10_000;
 const WAIT_IN_SILENCE_MS = 60_000;
 
-const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/gu;
+// With their punctuation.
+const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\u3000-\u303f\uff00-\uffef]/gu;
 
 /**
  * @param {string} text

@@ -143,14 +143,21 @@ export class Wall {
     this.#heldSince = new Map(held.map((key) => [key, this.#heldSince.get(key) ?? now]));
   }
 
+  /** Whether words of it are shown, and more will come. @param {Entry} entry */
+  #isGrowing(entry) {
+    return this.#langs.some((lang) => {
+      const { text, isComplete } = WallRow.wordsOf(entry, lang, this.#options);
+      return text !== "" && !isComplete;
+    });
+  }
+
   /** Whether an utterance has waited for too long. @param {Entry} entry @param {Entry[]} entries @param {number} now */
-  #isLate({ key }, entries, now) {
-    const isSpeaking = entries.some((entry) =>
-      this.#langs.some((lang) => {
-        const { text, isComplete } = WallRow.wordsOf(entry, lang, this.#options);
-        return text !== "" && !isComplete;
-      }),
-    );
+  #isLate({ key, participant }, entries, now) {
+    const speaking = entries.filter((entry) => this.#isGrowing(entry));
+    const shown = this.#newest === null ? undefined : this.#entries.get(this.#newest);
+    // A long text comes in several utterances, which do not overtake each other.
+    if (participant === shown?.participant && !speaking.some((entry) => entry.key === key)) return false;
+    const isSpeaking = speaking.length > 0;
     return takesOver(now - (this.#heldSince.get(key) ?? now), isSpeaking);
   }
 
