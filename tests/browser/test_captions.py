@@ -229,10 +229,10 @@ async def test_the_name_tag_is_bright_while_its_speaker_speaks(
         await expect(captions(page)).to_contain_text("[ja]")
         # The spoken language, in the reader's.
         await expect(name_tag(page)).to_have_text("Ana英語")
-        assert await background(page, ".caption-name") == "rgb(245, 182, 58)"
+        await expect(name_tag(page)).to_have_css("background-color", "rgb(245, 182, 58)")
         await ana.say("1", "Good morning to all of you here.")
         await expect(captions(page)).to_have_text("[ja] Good morning to all of you here.")
-        assert await background(page, ".caption-name") == "rgba(23, 18, 22, 0.92)"
+        await expect(name_tag(page)).to_have_css("background-color", "rgba(23, 18, 22, 0.92)")
 
 
 async def test_two_languages_get_a_block_each(gateway: GatewayProcess, open_page: OpenPage, meeting: str) -> None:

@@ -1,7 +1,7 @@
 // A room's wall: up to three languages side by side, a row for each utterance, the newest at the bottom, whole rows only.
 // More languages take turns. Must not know the connection.
 
-import { element, setIfChanged } from "../ui/dom.js";
+import { element } from "../ui/dom.js";
 import { nativeName, textDirection } from "../ui/languages.js";
 import { t } from "../words/words.js";
 import { takesOver } from "./turns.js";
@@ -226,6 +226,6 @@ function ownName(className, lang) {
   const name = nativeName(lang) || lang;
   const made = element("span", className, name.charAt(0).toLocaleUpperCase(lang) + name.slice(1));
   Object.assign(made, { lang, dir: textDirection(lang) });
-  setIfChanged(made.dataset, "testid", className ? `head-${lang}` : `later-${lang}`);
+  made.dataset["testid"] = `${className ? "head" : "later"}-${lang}`;
   return made;
 }
