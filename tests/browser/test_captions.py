@@ -1,4 +1,4 @@
-"""The captions alone, as a wall screen or a video mixer opens them."""
+"""The captions alone, as a video mixer opens them; a room's wall is in test_wall.py."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 from websockets.asyncio.client import ClientConnection, connect
 
-from tests.browser.axe import scan
 from tests.browser.conftest import SCRIPT, StartGateway, kill
+from tests.browser.pages import captions as captions_received
+from tests.browser.pages import stop_the_clock, until
 from tests.conftest import OpenPage
 from tests.patience import PATIENCE_MS
 from tests.processes import GatewayProcess
@@ -26,6 +27,8 @@ pytestmark = pytest.mark.browser
 
 # What does not come in this time is not on its way.
 _PATIENCE_S = PATIENCE_MS / 1_000
+# The steps in which a clock that stands is put forward, in ms.
+_STEP_MS = 100
 
 
 @pytest.fixture
@@ -71,7 +74,26 @@ class Speaker:
 
 
 def captions(page: Page, lang: str = "ja") -> Locator:
-    return page.get_by_test_id(f"captions-{lang}").locator(".caption")
+    """The words on the plate of a language."""
+    return page.get_by_test_id(f"captions-{lang}").locator(".caption-read")
+
+
+def name_tag(page: Page, lang: str = "ja") -> Locator:
+    return page.get_by_test_id(f"captions-{lang}").locator(".caption-name")
+
+
+async def shown_turns(page: Page, lang: str, until: str) -> list[tuple[str, int]]:
+    """What the plate showed one after the other, and for how many ms, until it showed this; its clock stands."""
+    turns: list[tuple[str, int]] = []
+    while not turns or until not in turns[-1][0]:
+        assert len(turns) < 50, turns
+        await page.clock.run_for(_STEP_MS)
+        text = " ".join(await captions(page, lang).all_inner_texts())
+        if turns and turns[-1][0] == text:
+            turns[-1] = (text, turns[-1][1] + _STEP_MS)
+        elif text:
+            turns.append((text, _STEP_MS))
+    return turns
 
 
 async def background(page: Page, selector: str) -> str:
@@ -93,11 +115,11 @@ async def test_spoken_text_stays_until_the_next(
 
         async with speaker(gateway, meeting) as ana:
             await ana.say("1", "Good morning.")
-            await expect(captions(page)).to_have_text(["Ana: [ja] Good morning."])
-            assert await background(page, ".caption") == "rgba(0, 0, 0, 0.6)"
+            await expect(captions(page)).to_have_text("[ja] Good morning.")
+            assert await background(page, ".caption-plate") == "rgba(23, 18, 22, 0.92)"
             await ana.say("3", "Let us begin.")
-            await expect(captions(page)).to_have_text(["Ana: [ja] Let us begin."])
-            words = captions(page).locator("p")
+            await expect(captions(page)).to_have_text("[ja] Let us begin.")
+            words = captions(page)
             await expect(words).to_have_attribute("lang", "ja")
             await page.evaluate("document.body.style.setProperty('background', 'linear-gradient(#357, #fb8)')")
             await page.screenshot(path=artifacts / "captions.png")
@@ -111,75 +133,106 @@ async def test_left_aligns_left_in_any_browser_language(
     query = address(gateway, meeting=meeting, lang="ja", lines="1", align="left")
     async with open_page(query, locale="ar") as watch, speaker(gateway, meeting) as ana:
         await ana.say("1", "Good morning.")
-        await expect(captions(watch.page)).to_have_text(["Ana: [ja] Good morning."])
+        await expect(captions(watch.page)).to_have_text("[ja] Good morning.")
         await expect(watch.page.locator("html")).to_have_attribute("dir", "rtl")
-        box = await captions(watch.page).bounding_box()
+        box = await watch.page.locator(".caption").bounding_box()
         assert box is not None
         assert box["x"] < 100
 
 
-@pytest.mark.parametrize(("width", "height"), [(1920, 1080), (844, 390), (390, 844)])
-async def test_a_rooms_screen_is_full_of_large_type(
-    gateway: GatewayProcess, open_page: OpenPage, meeting: str, artifacts: Path, width: int, height: int
+async def test_markup_is_text_on_a_plate_that_keeps_its_height(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str
 ) -> None:
-    query = urlencode({"view": "reading", "meeting": meeting, "lang": "ja,de"})
     async with (
-        open_page(f"{gateway.url}/?{query}", viewport={"width": width, "height": height}) as watch,
+        open_page(address(gateway, meeting=meeting, lang="en", names="0", lines="3")) as watch,
+        speaker(gateway, meeting) as ana,
+    ):
+        await ana.say("1", text := '<b onclick="x">bold</b>')
+        await expect(captions(watch.page, "en")).to_have_text(text)
+        assert await watch.page.locator(".caption b").count() == 0
+        await expect(name_tag(watch.page, "en")).to_have_count(0)
+        lines = await captions(watch.page, "en").evaluate(
+            "(words) => words.clientHeight / parseFloat(getComputedStyle(words).lineHeight)"
+        )
+        assert lines == pytest.approx(3, abs=0.05)
+
+
+LONG = "We had {} wishes when we began, and I would like to go through them once more before we decide. " * 5
+WIDE = "私たちには三つの願いがありました。決める前にもう一度それらを振り返りたいと思います。" * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "per_second"),
+    [(LONG.format(*("three", "four", "five", "six", "seven")).strip(), 17), (WIDE, 17 / 2)],
+    ids=["latin", "wide"],
+)
+async def test_every_word_of_a_long_final_stays_long_enough_to_be_read(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str, text: str, per_second: float, artifacts: Path
+) -> None:
+    """It is longer than the plate has room for. What was said after it waits."""
+    query = address(gateway, meeting=meeting, lang="en")
+    async with (
+        open_page(query, viewport={"width": 1280, "height": 720}) as watch,
         speaker(gateway, meeting) as ana,
     ):
         page = watch.page
         await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
-        for number in range(20):
-            await ana.say(str(number), f"Sentence {number} of a speech that goes on for a while.")
-        await expect(captions(page).last).to_contain_text("[ja] Sentence 19")
-        await expect(captions(page, "de").last).to_contain_text("[de] Sentence 19")
-        # The newest at the bottom, beside its other translation; what is older goes out at the top.
-        boxes = [await captions(page, lang).last.bounding_box() for lang in ("ja", "de")]
-        japanese, german = [box for box in boxes if box]
-        bottoms = [box["y"] + box["height"] for box in (japanese, german)]
-        assert height * 0.85 <= bottoms[1] <= height
-        if width < height:  # one above the other
-            assert bottoms[0] == pytest.approx(height / 2, abs=60)
-            assert german["x"] == japanese["x"]
-        else:
-            assert bottoms[0] == pytest.approx(bottoms[1], abs=1)
-            assert german["x"] >= japanese["x"] + japanese["width"]
-        first = await captions(page).first.bounding_box()
-        assert first is not None
-        assert first["y"] < 0
-        size = await captions(page).last.evaluate("(line) => parseFloat(getComputedStyle(line).fontSize)")
-        assert size == pytest.approx(min(64, 0.09 * width, 0.12 * height))
-        assert await background(page, ".captions") == "rgb(255, 255, 255)"
-        await page.screenshot(path=artifacts / f"reading-{width}.png")
-        found = await scan(page)
-        assert (found.serious, found.moderate) == ([], [])
-        if width == 1920:  # colours do not depend on the size
-            await page.emulate_media(color_scheme="dark")
-            found = await scan(page)
-            assert (found.serious, found.moderate) == ([], [])
+        await stop_the_clock(page)
+        await ana.say("1", text)
+        await ana.say("2", "That is all.")
+        await until(lambda: "That is all." in captions_received(watch))
+        *turns, (last, _) = await shown_turns(page, "en", "That is all.")
+        assert last == "That is all."
+        assert len(turns) > 2
+        together = "".join(shown for shown, _ in turns)
+        assert together.replace(" ", "") == text.replace(" ", "")
+        for shown, ms in turns:
+            assert set(shown.split()) <= set(text.split()) or per_second < 17  # no word is cut
+            assert ms >= max(1_000, len(shown) / per_second * 1_000) - _STEP_MS
+        await page.screenshot(path=artifacts / "captions-long.png")
 
 
-async def test_markup_is_text_and_long_captions_end_visibly(
+async def test_words_that_are_spoken_wait_ten_seconds_at_most(
     gateway: GatewayProcess, open_page: OpenPage, meeting: str
 ) -> None:
-    """The end of a long caption is seen, not its beginning."""
     async with (
-        open_page(address(gateway, meeting=meeting, lang="en", names="0", size="8rem")) as watch,
+        open_page(address(gateway, meeting=meeting, lang="en")) as watch,
+        speaker(gateway, meeting) as ana,
+        speaker(gateway, meeting, "Bo") as bo,
+    ):
+        page = watch.page
+        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await stop_the_clock(page)
+        await ana.say("1", LONG.format(*("three", "four", "five", "six", "seven")).strip())
+        await until(lambda: bool(captions_received(watch)))
+        await page.clock.run_for(1_000)
+        await bo.send("utterance.partial", id="1", rev=1, text="May I")
+        await until(lambda: "May I" in captions_received(watch))
+        turns = await shown_turns(page, "en", "May I")
+        assert 9_500 <= sum(ms for _, ms in turns[:-1]) <= 11_000
+        await expect(name_tag(page, "en")).to_have_text("Bo")
+        # Nothing of what was left out comes back.
+        await page.clock.run_for(20_000)
+        await expect(captions(page, "en")).to_have_text("May I")
+
+
+async def test_the_name_tag_is_bright_while_its_speaker_speaks(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str
+) -> None:
+    async with (
+        open_page(address(gateway, meeting=meeting, lang="ja", stability="live")) as watch,
         speaker(gateway, meeting) as ana,
     ):
-        text = '<b onclick="x">bold</b> ' + "and so on " * 7 + "<i>end</i>"
-        await ana.say("1", text)
-        await expect(captions(watch.page, "en")).to_have_text([text])
-        assert await watch.page.locator(".caption b, .caption i").count() == 0
-        window = watch.page.locator(".caption-words")
-        height, below = await window.evaluate(
-            """(window) => [
-                window.getBoundingClientRect().height / parseFloat(getComputedStyle(window).lineHeight),
-                window.firstChild.getBoundingClientRect().bottom - window.getBoundingClientRect().bottom,
-            ]"""
-        )
-        assert height == pytest.approx(3, abs=0.05)
-        assert below == pytest.approx(0, abs=1)
+        page = watch.page
+        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await ana.send("utterance.partial", id="1", rev=1, text="Good morning to all of you here")
+        await expect(captions(page)).to_contain_text("[ja]")
+        # The spoken language, in the reader's.
+        await expect(name_tag(page)).to_have_text("Ana英語")
+        await expect(name_tag(page)).to_have_css("background-color", "rgb(245, 182, 58)")
+        await ana.say("1", "Good morning to all of you here.")
+        await expect(captions(page)).to_have_text("[ja] Good morning to all of you here.")
+        await expect(name_tag(page)).to_have_css("background-color", "rgba(23, 18, 22, 0.92)")
 
 
 async def test_two_languages_get_a_block_each(gateway: GatewayProcess, open_page: OpenPage, meeting: str) -> None:
@@ -196,9 +249,7 @@ async def test_two_languages_get_a_block_each(gateway: GatewayProcess, open_page
         for number in range(3):
             await ana.say(str(number), f"Sentence {number}.")
         for lang in ("ja", "de"):
-            await expect(captions(watch.page, lang).locator("p:not(.original p)")).to_have_text(
-                [f"Ana: [{lang}] Sentence {number}." for number in (1, 2)]
-            )
+            await expect(captions(watch.page, lang)).to_have_text(f"[{lang}] Sentence 2.")
         # Another one is under way, and has no word yet that stays.
         await ana.send("utterance.partial", id="3", rev=1, text="Hm")
         while not any(frame["type"] == "caption" and frame["text"] == "Hm" for frame in watch.received):
@@ -206,8 +257,8 @@ async def test_two_languages_get_a_block_each(gateway: GatewayProcess, open_page
         await watch.page.evaluate(
             "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
-        await expect(captions(watch.page).locator(".original")).to_have_text(["Sentence 1.", "Sentence 2."])
-        assert await background(watch.page, ".caption") == "rgba(0, 0, 0, 0)"
+        await expect(watch.page.locator(".caption-original")).to_have_text(["Sentence 2."] * 2)
+        assert await background(watch.page, ".caption-plate") == "rgba(23, 18, 22, 0)"
         blocks = [await watch.page.get_by_test_id(f"captions-{lang}").bounding_box() for lang in ("ja", "de")]
         tops = [box["y"] for box in blocks if box]
         assert tops == sorted(tops)
@@ -231,6 +282,7 @@ async def test_wrong_parameters_are_named(gateway: GatewayProcess, open_page: Op
         "original": "2",
         "box": "101",
         "linger": "-1",
+        "line": "2",
     }
     async with open_page(address(gateway, **wrong)) as watch:
         message = watch.page.get_by_test_id("captions-message")
@@ -238,6 +290,7 @@ async def test_wrong_parameters_are_named(gateway: GatewayProcess, open_page: Op
             await expect(message).to_contain_text(f"“{name}”")
         await expect(message).to_contain_text("“box” has to be a number from 0 to 100.")
         await expect(message).to_contain_text("“stability” has to be stable, live, or final.")
+        await expect(message).to_contain_text("There is no “line”; there are meeting, lang, lines, size, align,")
         assert watch.sent == []
     # In the language of the browser, the name of the parameter aside.
     async with open_page(address(gateway, meeting="m", lines="7"), locale="de") as watch:
@@ -246,11 +299,16 @@ async def test_wrong_parameters_are_named(gateway: GatewayProcess, open_page: Op
         await expect(message).to_contain_text("„lines“ muss eine Zahl von 1 bis 6 sein.")
 
 
-async def test_an_unknown_language_is_announced(
-    gateway: GatewayProcess, open_page: OpenPage, meeting: str
+@pytest.mark.parametrize("lines", ["2", "7"])
+async def test_unknown_languages_are_told_with_all_else_that_is_wrong(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str, lines: str
 ) -> None:
-    async with open_page(address(gateway, meeting=meeting, lang="tlh")) as watch:
-        await expect(watch.page.get_by_test_id("captions-message")).to_contain_text("tlh")
+    wanted = "“lang” has to be a language, or several, of en,ja,es,de,fr,zh (not tlh,xx)."
+    async with open_page(address(gateway, meeting=meeting, lang="tlh,ja,xx", lines=lines)) as watch:
+        message = watch.page.get_by_test_id("captions-message")
+        await expect(message).to_contain_text(wanted)
+        if lines == "7":
+            await expect(message).to_contain_text("“lines” has to be a number from 1 to 6.")
 
 
 async def test_a_caption_stays_while_the_connection_is_lost(
@@ -264,18 +322,18 @@ async def test_a_caption_stays_while_the_connection_is_lost(
         view = page.get_by_test_id("captions")
         async with speaker(gateway, meeting) as ana:
             await ana.say("1", "Good morning.")
-            await expect(captions(page)).to_have_text(["Ana: [ja] Good morning."])
+            await expect(captions(page)).to_have_text("[ja] Good morning.")
             kill(gateway)
         await expect(view).to_have_attribute("data-state", "reconnecting")
-        await expect(captions(page)).to_have_text(["Ana: [ja] Good morning."])
+        await expect(captions(page)).to_have_text("[ja] Good morning.")
         dot = await view.evaluate("(view) => getComputedStyle(view, '::after').content")
         assert dot == '""'
         again = start_gateway(port=gateway.port).ready()
         await expect(view).to_have_attribute("data-state", "open")
-        await expect(captions(page)).to_have_text(["Ana: [ja] Good morning."])
+        await expect(captions(page)).to_have_text("[ja] Good morning.")
         async with speaker(again, meeting) as ana:
             await ana.say("1", "Here we are again.")
-            await expect(captions(page).last).to_have_text("Ana: [ja] Here we are again.")
+            await expect(captions(page).last).to_have_text("[ja] Here we are again.")
 
 
 async def test_who_closes_it_reads_no_longer(gateway: GatewayProcess, open_page: OpenPage, meeting: str) -> None:
@@ -335,7 +393,7 @@ async def test_a_refused_screen_retries_until_there_is_room(
         await expect(message).to_be_hidden()
         async with speaker(gateway, meeting) as ana:
             await ana.say("1", "Good morning.")
-            await expect(captions(page)).to_have_text(["Ana: [ja] Good morning."])
+            await expect(captions(page)).to_have_text("[ja] Good morning.")
 
             # Somebody else is faster when the gateway is back.
             await page.clock.pause_at(await page.evaluate("Date.now() / 1000 + 60"))
@@ -346,7 +404,7 @@ async def test_a_refused_screen_retries_until_there_is_room(
             await page.clock.resume()
             await expect(view).to_have_attribute("data-state", "closed")
             await expect(message).to_be_visible()
-            await expect(captions(page)).to_have_text(["Ana: [ja] Good morning."])
+            await expect(captions(page)).to_have_text("[ja] Good morning.")
             await bo.send("session.end")
             await bo.ended()
         await pass_by()
@@ -375,17 +433,16 @@ async def test_what_is_given_up_goes(
     async with open_page(address(gateway, **query)) as watch, speaker(gateway, meeting) as ana:
         page = watch.page
         await ana.say("1", "Good morning.")
-        await expect(captions(page)).to_have_text(seen := ["Ana: [ja] Good morning."])
+        await expect(captions(page)).to_have_text("[ja] Good morning.")
         if linger != "0":
-            seen = []
             for lang in ("ja", "en"):
                 await expect(page.get_by_test_id(f"captions-{lang}")).to_have_css("opacity", "0")
         await ana.send("utterance.partial", id="2", rev=1, text="I did not mean that")
-        await expect(captions(page, "en").last).to_have_text("Ana: I did not mean that")
+        await expect(captions(page, "en").last).to_have_text("I did not mean that")
         await expect(captions(page).last).to_contain_text("[ja] I")
         await ana.send("utterance.cancel", id="2")
-        await expect(captions(page)).to_have_text(seen)
-        await expect(captions(page, "en")).to_have_count(len(seen))
+        for lang in ("ja", "en"):
+            await expect(captions(page, lang)).to_have_count(0)
 
 
 async def test_what_is_finished_fades_when_nobody_speaks(
@@ -397,11 +454,11 @@ async def test_what_is_finished_fades_when_nobody_speaks(
     ):
         block = watch.page.get_by_test_id("captions-en")
         await ana.say("1", "Good morning.")
-        await expect(captions(watch.page, "en")).to_have_text(["Ana: Good morning."])
+        await expect(captions(watch.page, "en")).to_have_text("Good morning.")
         await expect(block).to_have_css("opacity", "0")
         # Somebody speaks: that stays as long as it takes.
         await ana.send("utterance.partial", id="2", rev=1, text="And on")
-        await expect(captions(watch.page, "en")).to_have_text(["Ana: And on"])
+        await expect(captions(watch.page, "en")).to_have_text("And on")
         await expect(block).to_have_css("opacity", "1")
 
 
@@ -417,30 +474,7 @@ async def test_who_speaks_is_told_from_the_first_words_on(
         await ana.say("1", "These words will stall on their way.")
         await expect(captions(watch.page)).to_contain_text(["[ja] These"])
         assert not any(frame["type"] == "translation.final" for frame in watch.received)
-        await expect(captions(watch.page).locator(".caption-name")).to_have_text("Ana")
+        await expect(name_tag(watch.page)).to_have_text("Ana英語")
         await ana.send("utterance.cancel", id="1")
         await ana.hear("translation.failed", "utterance.accepted")
         await expect(captions(watch.page)).to_have_count(0)
-
-
-async def test_phone_text_stays_above_the_fullscreen_button(
-    gateway: GatewayProcess, open_page: OpenPage, meeting: str
-) -> None:
-    query = urlencode({"view": "reading", "meeting": meeting, "lang": "ja,de"})
-    for width, height in ((390, 844), (844, 390)):
-        size = {"width": width, "height": height}
-        async with (
-            open_page(f"{gateway.url}/?{query}", viewport=size) as watch,
-            speaker(gateway, meeting) as ana,
-        ):
-            page = watch.page
-            await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
-            for number in range(12):
-                await ana.say(f"{width}-{number}", f"Sentence {number} of a speech that goes on for a while.")
-            await expect(captions(page, "de").last).to_contain_text("[de] Sentence 11")
-            button = await page.get_by_test_id("full-screen").bounding_box()
-            assert button is not None
-            covered = """([x, y]) => document.elementsFromPoint(x, y).some((part) => part.closest(".caption"))"""
-            for x in (button["x"] + 1, button["x"] + button["width"] - 1):
-                for y in (button["y"] + 1, button["y"] + button["height"] - 1):
-                    assert not await page.evaluate(covered, [x, y])

@@ -346,7 +346,9 @@ async def test_captions_stand_alone_over_any_background(
             page = wall.page
             await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
             await say(host.page, SENTENCE)
-            await expect(page.get_by_test_id("captions-ja")).to_have_text(f"Ana: [ja] {SENTENCE}")
+            plate = page.get_by_test_id("captions-ja")
+            await expect(plate.locator(".caption-read")).to_have_text(f"[ja] {SENTENCE}")
+            await expect(plate.locator(".caption-name")).to_contain_text("Ana")
             await say(host.page, "Kenji will send the numbers.")
             await expect(page.get_by_test_id("captions-ja")).to_contain_text("Kenji will send")
 

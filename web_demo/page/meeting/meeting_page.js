@@ -26,6 +26,7 @@ import { t } from "../words/words.js";
 import { DemoControls, HAS_DEMO_CONTROLS } from "./demo_controls.js";
 import { EmptyState } from "./empty_state.js";
 import { hasOpened, hostKeyOf, joinedRole, meetingIdIn, recordIn, saveJoined } from "./meeting_address.js";
+import { showControlsOnTouch } from "./landscape.js";
 import { LastScreen } from "./last_screen.js";
 import { mendStart } from "./mend_start.js";
 import { OfferedLanguages } from "./offered_languages.js";
@@ -242,6 +243,7 @@ export class MeetingPage {
     else if (this.#isHost && loadPreference("reads") === null) this.#readFirstLanguages();
     this.#hasJoined = true;
     keepScreenAwake();
+    showControlsOnTouch(this.#view.element);
     saveJoined(id, role, this.#isHost, this.#hostKey);
     if (role === "listen" || !this.#access.speak) this.#listenOnly();
     this.#loadingCard.element.hidden = true;

@@ -12,10 +12,11 @@ export function nativeName(tag) {
 }
 
 /**
- * @param {string} language
+ * A language's name in another language; empty if the browser does not know it.
+ * @param {string} language Tag of the language of the name.
  * @param {string} tag
  */
-function nameIn(language, tag) {
+export function nameIn(language, tag) {
   try {
     return new Intl.DisplayNames([language], { type: "language", fallback: "none" }).of(tag) ?? "";
   } catch {

@@ -1,0 +1,139 @@
+// One utterance on the wall: who said it, and below that its words in each language, a column each. A text that is longer
+// than the screen is shown in turns. Must not know the other rows.
+
+import { element, setIfChanged } from "../ui/dom.js";
+import { nativeName, textDirection } from "../ui/languages.js";
+import { onOneLine, wordsOf } from "./caption_words.js";
+import { charsThatFit, lineHeight, Turns } from "./turns.js";
+
+/** @import {Stability} from "../../client/messages.js" */
+/** @import {Entry} from "../transcript/entry.js" */
+/** @import {CaptionOptions} from "./caption_options.js" */
+/** @import {Words} from "./caption_words.js" */
+
+// The end of a sentence in any script, with the marks that may close a quotation.
+const SENTENCE_END = /[.!?…。！？؟۔।][\s"'”’»«）)」』]*$/;
+
+export class WallRow {
+  element = element("article", "said");
+  #name = element("p", "said-name");
+  #sign;
+  #original = element("p", "said-original");
+  #withName;
+  #withOriginal;
+  #options;
+  /** @type {Map<string, {element: HTMLElement, turns: Turns, words: Words | null, drawn: string}>} */
+  #cells;
+
+  /**
+   * @param {readonly string[]} langs
+   * @param {CaptionOptions} options
+   * @param {HTMLElement} sign The speaker's.
+   */
+  constructor(langs, options, sign) {
+    this.#options = options;
+    this.#sign = sign;
+    this.#withName = options.names === "1";
+    this.#withOriginal = options.original === "1";
+    this.element.dataset["colour"] = sign.dataset["colour"];
+    this.#original.dir = "auto";
+    this.#cells = new Map(
+      langs.map((lang) => [lang, { element: column(lang), turns: new Turns(), words: null, drawn: "" }]),
+    );
+    const head = [...(this.#withName ? [this.#name] : []), ...(this.#withOriginal ? [this.#original] : [])];
+    this.element.append(...head, ...[...this.#cells.values()].map((cell) => cell.element));
+  }
+
+  /** @param {Entry} entry @param {string} lang @param {CaptionOptions} options */
+  static wordsOf(entry, lang, { stability }) {
+    return wordsOf(entry, lang, /** @type {Stability} */ (stability));
+  }
+
+  /** How high what stands above the words is, in px. */
+  get headHeight() {
+    const space = Number.parseFloat(getComputedStyle(this.element).paddingTop);
+    return (
+      space + (this.#withName ? this.#name.offsetHeight : 0) + (this.#withOriginal ? this.#original.offsetHeight : 0)
+    );
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {string} spoken The language in which it was said; empty if it is not known.
+   * @param {number} room The height for its words, in px.
+   * @param {number} now
+   */
+  write(entry, spoken, room, now) {
+    const isOwn = spoken === "" || this.#cells.has(spoken);
+    if (this.#name.childElementCount === 0) this.#name.append(this.#sign, element("bdi", ""), element("small", ""));
+    const [, name, language] = /** @type {[Element, Element, Element]} */ (
+      /** @type {unknown} */ ([...this.#name.children])
+    );
+    setIfChanged(name, "textContent", entry.speaker);
+    setIfChanged(language, "textContent", spoken && nativeName(spoken));
+    setIfChanged(this.#original, "textContent", isOwn ? "" : onOneLine(entry.text));
+    setIfChanged(this.#original, "lang", spoken);
+    for (const [lang, cell] of this.#cells) {
+      cell.words = WallRow.wordsOf(entry, lang, this.#options);
+      this.#writeCell(lang, cell.words, room, now);
+    }
+  }
+
+  /** @param {string} lang @param {Words} words @param {number} room @param {number} now */
+  #writeCell(lang, words, room, now) {
+    const cell = this.#cells.get(lang);
+    if (cell === undefined) return;
+    const { element: paragraph, turns } = cell;
+    // Measuring costs most, and most of what is on the screen is as it was.
+    const drawn = JSON.stringify([words, room, paragraph.clientWidth]);
+    if (drawn === cell.drawn && !turns.hasMore) return;
+    cell.drawn = drawn;
+    const lines = Math.max(1, Math.floor(room / lineHeight(paragraph)));
+    const fit = (/** @type {string} */ text) => charsThatFit(paragraph, text, lines);
+    turns.write(words.text, now, fit);
+    turns.turn(now, fit);
+    const { shown, start, hasMore } = turns;
+    const settled = Math.max(0, words.settled - start);
+    paragraph.replaceChildren(shown.slice(0, settled));
+    if (shown.length > settled) paragraph.append(element("span", "maybe", shown.slice(settled)));
+    if (words.text && !words.isComplete && !hasMore) paragraph.append(element("i", "lamp"));
+    paragraph.classList.toggle("unsure", words.isUnsure);
+  }
+
+  /** Whether the name is left out, as the row above has it. @param {boolean} follows */
+  follow(follows) {
+    this.element.classList.toggle("follows", follows);
+  }
+
+  /** Whether some of it is not read yet, because there was no room for all of it. @param {number} now */
+  isInTurns(now) {
+    return [...this.#cells.values()].some(({ turns }) => turns.hasMore || (turns.start > 0 && now < turns.readAt));
+  }
+
+  /** Whether all that is shown of it has been read. @param {number} now */
+  isRead(now) {
+    return [...this.#cells.values()].every(({ turns }) => !turns.hasMore && now >= turns.readAt);
+  }
+
+  /** When it changes by itself, in ms; null if it does not. @param {number} now */
+  nextTurnAt(now) {
+    if (!this.isInTurns(now)) return null;
+    return Math.min(...[...this.#cells.values()].map(({ turns }) => (turns.readAt > now ? turns.readAt : Infinity)));
+  }
+
+  /** Whether nothing that is shown of it goes on. @param {number} now */
+  isAtSentenceEnd(now) {
+    if (this.isInTurns(now)) return false;
+    return [...this.#cells.values()].every(
+      ({ words }) => !words?.text || words.isComplete || SENTENCE_END.test(words.text),
+    );
+  }
+}
+
+/** @param {string} lang */
+function column(lang) {
+  const made = element("p", "said-words");
+  Object.assign(made, { lang, dir: textDirection(lang) });
+  made.dataset["testid"] = `column-${lang}`;
+  return made;
+}
