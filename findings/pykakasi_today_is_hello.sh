@@ -1,7 +1,7 @@
 #!/bin/sh
 # pykakasi 2.3.0 reads every "今日は" as "konnichiha": "Today the weather is good" is read, and shown as ruby, "Hello the
 # weather is good". fugashi 1.5.2 with unidic-lite 1.0.8 reads "kyou" and "ha".
-# Guess before: the greeting only where it stands alone.
+# Guess before: "kyou" and "ha".
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,7 +1,6 @@
 #!/bin/sh
 # @plussub/srt-vtt-parser 2.0.5 (npm) has no end for a WebVTT cue with settings ("align:start"): `to` is NaN, and no
-# error. A SubRip time with one digit behind the comma, ",5", is half a second to it only in name: 00:00:01,5 is read as
-# 15 ms.
+# error. The SubRip time 00:00:01,5, with one digit behind the comma, is read as 15 ms.
 # Guess before: settings are dropped; 1500 or 1005 ms.
 set -eu
 folder=$(mktemp -d)

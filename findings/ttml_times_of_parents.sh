@@ -1,7 +1,7 @@
 #!/bin/sh
-# In TTML a paragraph's times count from the begin of the element around it; broadcast files begin a body at 10:00:00 or
-# later. imsc 1.1.5 (npm) shows a paragraph at 1 s in a body at 10 s from 11 s on. pycaption 2.3.14 shows it at 1 s.
-# ttconv 1.2.3 writes nothing at all, unless the body has an end, too.
+# In TTML a paragraph's times count from the begin of the element around it. imsc 1.1.5 (npm) shows a paragraph at 1 s in
+# a body at 10 s from 11 s on. pycaption 2.3.14 shows it at 1 s. ttconv 1.2.3 writes nothing at all, unless the body has
+# an end, too.
 # Guess before: all three say 11 s.
 set -eu
 folder=$(mktemp -d)
