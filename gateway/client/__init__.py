@@ -6,6 +6,7 @@ docs/client.md explains the client with examples.
 
     errors        the exceptions, as one tree
     events        what iterating a session gives
+    lines         what is on a reader's screen (pure)
     tokens        where tokens come from, and when a new one is due
     connection    one WebSocket: address, opening, frames, close
     outgoing      finals and updates until they are answered (pure)
@@ -20,7 +21,6 @@ docs/client.md explains the client with examples.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -30,6 +30,7 @@ from gateway.client.errors import (
     EngineNotReady,
     GatewayUnreachable,
     InvalidAddress,
+    MessageRefused,
     NotAuthorized,
     SessionClosed,
     SessionRefused,
@@ -39,6 +40,8 @@ from gateway.client.errors import (
     refusal,
 )
 from gateway.client.events import Reconnected, Reconnecting, SessionEvent
+from gateway.client.lines import Line
+from gateway.client.reconnecting import Reconnect
 from gateway.client.session import ClientSession
 from gateway.client.tokens import Tokens, TokenSource
 from gateway.client.transcript import (
@@ -60,7 +63,10 @@ __all__ = [
     "EngineNotReady",
     "GatewayUnreachable",
     "InvalidAddress",
+    "Line",
+    "MessageRefused",
     "NotAuthorized",
+    "Reconnect",
     "Reconnected",
     "Reconnecting",
     "Rendering",
@@ -83,6 +89,8 @@ __all__ = [
 # Wait between two `session.start` if the gateway does not say how long to wait.
 _RETRY_MS = 2_000
 
+_RECONNECT = Reconnect()
+
 
 @asynccontextmanager
 async def connect(
@@ -103,12 +111,10 @@ async def connect(
     ready_timeout_s: float = 300.0,
     on_waiting: Callable[[Error], object] | None = None,
     resume: Resume | None = None,
-    reconnect: bool = True,
-    give_up_s: float = 300.0,
+    reconnect: Reconnect | None = _RECONNECT,
     max_unacknowledged: int = 1_000,
     ping_interval_s: float | None = 20.0,
     ping_timeout_s: float | None = 20.0,
-    jitter: Callable[[], float] = random.random,
 ) -> AsyncGenerator[ClientSession, None]:
     """Open a connection and start a session on it; leaving the context ends both.
 
@@ -125,12 +131,10 @@ async def connect(
     ready_timeout_s: how long to wait for an engine that is loading, in seconds.
     on_waiting: called with each answer that asks to wait for the engine.
     resume: the `position` of a session that an earlier process had.
-    reconnect: whether to reconnect. If false, iterating raises `SessionClosed` when the connection is lost.
-    give_up_s: how long to try to reconnect, in seconds.
+    reconnect: when to reconnect. None: not at all; iterating raises `SessionClosed` when the connection is lost.
     max_unacknowledged: finals and updates that may wait for the gateway; with more, `final` and `update` wait.
     ping_interval_s: how often to ping the gateway. None: never.
     ping_timeout_s: how long to wait for the answer before the connection counts as lost. None: for ever.
-    jitter: gives random numbers from 0 to 1, for the delays.
 
     To receive all unfinished translations, call `ClientSession.end` and iterate to the end before you leave.
 
@@ -167,9 +171,8 @@ async def connect(
         connection,
         start,
         started,
-        give_up_s=give_up_s if reconnect else 0.0,
+        reconnect=Reconnect(give_up_s=0.0) if reconnect is None else reconnect,
         max_unacknowledged=max_unacknowledged,
-        jitter=jitter,
     )
     try:
         yield session

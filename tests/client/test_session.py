@@ -295,7 +295,7 @@ async def test_only_the_last_error_explains_a_close(last_words: list[ServerMessa
         await peer.start()
         await peer.leave(4008, *last_words)
 
-    async with session_of(script, reconnect=False) as session:
+    async with session_of(script, reconnect=None) as session:
         with pytest.raises(SessionClosed, match=why) as caught:
             await everything(session)
         with pytest.raises(SessionClosed):
