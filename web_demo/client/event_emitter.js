@@ -27,8 +27,11 @@ export function complaintOf(event) {
   }
 }
 
+// In place of the type of events that a loop follows.
+const LOOP = "*";
+
 export class EventEmitter {
-  /** Listeners, and of which events. @type {Map<(event: any) => void, {type: string | null, signal: AbortSignal | undefined}>} */
+  /** Listener → the type of its events; null: all of them. @type {Map<(event: any) => void, string | null>} */
   #listeners = new Map();
   /** The event that is being delivered, and those that were emitted meanwhile. @type {ClientEvent[]} */
   #queue = [];
@@ -58,6 +61,15 @@ export class EventEmitter {
   }
 
   /**
+   * As `listen`, for a loop, which throws what ends it. Why there is no session yet goes unheard.
+   * @param {(event: ClientEvent) => void} listener
+   * @returns {() => void} Removes the listener.
+   */
+  follow(listener) {
+    return this.#add(LOOP, listener);
+  }
+
+  /**
    * @param {string | null} type
    * @param {(event: any) => void} listener
    * @param {ListenOptions} [options]
@@ -70,7 +82,7 @@ export class EventEmitter {
       signal?.removeEventListener("abort", remove);
     };
     if (signal?.aborted) return remove;
-    this.#listeners.set(deliver, { type, signal });
+    this.#listeners.set(deliver, type);
     signal?.addEventListener("abort", remove);
     return remove;
   }
@@ -84,9 +96,9 @@ export class EventEmitter {
     if (this.#queue.push(event) > 1) return;
     for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
       let isHeard = false;
-      for (const [listener, { type }] of [...this.#listeners]) {
-        if (type !== null && type !== next.type) continue;
-        isHeard = true;
+      for (const [listener, type] of [...this.#listeners]) {
+        if (type !== null && type !== LOOP && type !== next.type) continue;
+        isHeard ||= type !== LOOP || next.type !== "state" || next.state === "closed";
         try {
           listener(next);
         } catch (error) {
