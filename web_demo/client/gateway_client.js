@@ -265,9 +265,11 @@ export class GatewayClient {
     const reader = { reads: this.reads, originals: this.#settings.originals.wanted };
     const lines = new Lines(reader, (participant) => this.#nameOf(participant));
     const apply = (/** @type {ClientEvent} */ event) => lines.apply(event).filter(isWanted);
-    const isOver = this.#signal?.aborted === true;
+    const reading = new LineReader(apply, (listener) => this.#emitter.follow(listener));
+    if (this.#signal?.aborted) reading.return();
+    this.#signal?.addEventListener("abort", () => reading.return());
     if (this.state === "closed") this.connect();
-    return new LineReader(apply, (listener) => this.#emitter.follow(listener), isOver);
+    return reading;
   }
 
   /** @param {string} participant */

@@ -62,12 +62,10 @@ export class LineReader {
   /**
    * @param {(event: ClientEvent) => Line[]} apply The lines that an event changes.
    * @param {(listener: (event: ClientEvent) => void) => () => void} listen
-   * @param {boolean} isOver Whether there will be no events.
    */
-  constructor(apply, listen, isOver) {
+  constructor(apply, listen) {
     this.#apply = apply;
     this.#stop = listen((event) => this.#hear(event));
-    if (isOver) this.#finish("over");
   }
 
   [Symbol.asyncIterator]() {
