@@ -1,7 +1,7 @@
 """A backend that gives its users tokens, and serves their pages (docs/security.md, docs/browser.md).
 
-    pip install httpx starlette uvicorn
-    GATEWAY_API_KEY=… uvicorn --app-dir examples --port 8080 backend:app
+pip install httpx starlette uvicorn
+GATEWAY_API_KEY=… uvicorn --app-dir examples --port 8080 backend:app
 """
 
 import os

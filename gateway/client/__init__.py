@@ -21,6 +21,7 @@ docs/client.md explains the client with examples.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -91,6 +92,8 @@ _RETRY_MS = 2_000
 
 _RECONNECT = Reconnect()
 
+_LOG = logging.getLogger("gateway.client")
+
 
 @asynccontextmanager
 async def connect(
@@ -129,7 +132,7 @@ async def connect(
         function is called at every attempt to connect and when the session needs a new token. See "Tokens" in
         docs/client.md.
     ready_timeout_s: how long to wait for an engine that is loading, in seconds.
-    on_waiting: called with each answer that asks to wait for the engine.
+    on_waiting: called with each answer that asks to wait for the engine; without it the first one is logged.
     resume: the `position` of a session that an earlier process had.
     reconnect: when to reconnect. None: not at all; iterating raises `SessionClosed` when the connection is lost.
     max_unacknowledged: finals and updates that may wait for the gateway; with more, `final` and `update` wait.
@@ -190,6 +193,7 @@ async def _start(
     """Send `session.start` until the engine is ready."""
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + ready_timeout_s
+    is_told = False
     while True:
         answer = await connection.start(start)
         if isinstance(answer, SessionStarted):
@@ -204,4 +208,7 @@ async def _start(
             raise EngineNotReady(f"The engine of the gateway at {endpoint.address} is {state}.")
         if on_waiting is not None:
             on_waiting(answer)
+        elif not is_told:
+            _LOG.warning("%s Waiting for it, for %g s at most.", answer.message, ready_timeout_s)
+            is_told = True
         await asyncio.sleep(wait_s)

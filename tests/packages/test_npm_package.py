@@ -68,6 +68,11 @@ def test_archive_has_client_and_types_without_dependencies(npm_archive: Path, no
     ]
 
 
+def test_the_documented_size_is_that_of_the_archive(npm_archive: Path) -> None:
+    [told] = re.findall(r"no dependency, in (\d+) kB", (ROOT / "docs" / "browser.md").read_text())
+    assert npm_archive.stat().st_size / 1000 == pytest.approx(int(told), rel=0.1)
+
+
 # ------------------------------------------------------------ the README, in Node
 
 

@@ -135,6 +135,20 @@ test("why there is no session is written to the console where no listener hears 
   assert.deepEqual(said(), ["translation-gateway: No gateway can be reached at this address."]);
 });
 
+test("so is why it has to wait", async () => {
+  const said = complaints();
+  const session = new Session({}, { isHeard: false });
+  session.client.finals();
+  await settle();
+  const socket = await session.comes();
+  for (let start = 0; start < 2; start += 1) {
+    socket.take("session.start");
+    await socket.say(refused("engine_unavailable", { retry_after_ms: 100 }));
+    await pass(300);
+  }
+  assert.deepEqual(said(), ["translation-gateway: No: engine_unavailable."]);
+});
+
 test("a listener of a type gets only its events, until its signal is aborted", async () => {
   const session = new Session({ speaks: "en" }, { isHeard: false });
   const heard = [];

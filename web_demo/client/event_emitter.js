@@ -21,7 +21,7 @@ export function complaintOf(event) {
     case "utterance.refused":
       return event.message;
     case "state":
-      return event.state === "closed" || event.code === "unreachable" ? event.reason : "";
+      return event.state === "closed" || event.state === "loading" || event.code === "unreachable" ? event.reason : "";
     default:
       return "";
   }
