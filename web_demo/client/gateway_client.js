@@ -8,7 +8,7 @@ import { Lines } from "./lines.js";
 import { LogPosition } from "./log_position.js";
 import { Participants } from "./participants.js";
 import { Pinger } from "./pinger.js";
-import { retryDelayMs } from "./retry_delay.js";
+import { retryDelayMs } from "./session/retry_delay.js";
 import { ConnectionStatus, outage, saidAtClose, UNANSWERED } from "./session/connection_status.js";
 import { SessionRefresher } from "./session/session_refresher.js";
 import { SessionStarter } from "./session/session_starter.js";

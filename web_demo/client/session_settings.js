@@ -1,8 +1,8 @@
 // What a session is told about its user: name, languages, stability and options of the translation. Knows when a
 // `session.update` is due and what it contains; must not know connections.
 
-import { NegotiatedSetting } from "./negotiated_setting.js";
-import { retryDelayMs } from "./retry_delay.js";
+import { NegotiatedSetting } from "./session/negotiated_setting.js";
+import { retryDelayMs } from "./session/retry_delay.js";
 
 /** @import {Formality, GatewayError, Glossary, Stability} from "./messages.js" */
 
