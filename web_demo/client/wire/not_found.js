@@ -5,9 +5,15 @@
  * @returns {Promise<boolean>} False, too, where it cannot be known: pages of other origins may not read the answer.
  */
 export async function isNotFound(url) {
+  const address = url.replace(/^ws/i, "http");
+  // A gateway's answer to this is a success, of which browsers write nothing to the console. A proxy may not pass it on.
+  return (await isMissing(address.replace(/\/v1\/stream$/, "/healthz"))) && isMissing(address);
+}
+
+/** @param {string} address */
+async function isMissing(address) {
   try {
-    const answer = await fetch(url.replace(/^ws/i, "http"), { cache: "no-store", credentials: "omit" });
-    return answer.status === 404;
+    return (await fetch(address, { cache: "no-store", credentials: "omit" })).status === 404;
   } catch {
     return false;
   }
