@@ -25,7 +25,7 @@ BIN := .venv/bin
 # The Python of this repository, as far as it exists.
 CODE := gateway loadtest tests conftest.py demo_model docs scripts examples
 # Its scripts, and what formats them (.prettierrc.json, .prettierignore).
-SCRIPTS := '{web_demo,examples,gateway,tests}/**/*.{js,mjs,jsx}'
+SCRIPTS := '{web_demo,examples,gateway,tests}/**/*.{js,mjs,jsx,tsx}'
 PRETTIER := $(BIN)/node .venv/node/node_modules/prettier/bin/prettier.cjs --log-level warn
 
 # With nothing else to do after it, the installer says what can be done next.

@@ -1,6 +1,7 @@
 // A bot that posts what is said in a meeting, in one language, to a chat's incoming webhook, which takes
 // {"text": "…"} as Slack's and Mattermost's do:
 //
+//     npm install ./translation-gateway-client-0.1.0.tgz
 //     node examples/chat_bot.mjs http://127.0.0.1:8000 standup ja https://chat.example.com/hooks/…
 //
 // It runs until it is stopped with Ctrl-C. On a gateway with keys set GATEWAY_TOKEN; its role `read` is enough.
@@ -15,29 +16,22 @@ if (!webhook) {
 const token = process.env.GATEWAY_TOKEN;
 const options = { meeting, name: "Chat", reads: [lang], stability: "final", ...(token && { token }) };
 const client = new GatewayClient(address, options);
+process.on("SIGINT", () => client.close());
 
-let posted = Promise.resolve(); // one after the other, so that the chat has the order of the meeting
-
-function post(speaker, text) {
-  posted = posted.then(async () => {
+async function post(speaker, text) {
+  try {
     const body = JSON.stringify({ text: `*${speaker || "Somebody"}*: ${text}` });
     const response = await fetch(webhook, { method: "POST", headers: { "Content-Type": "application/json" }, body });
     if (!response.ok) console.error(`The chat answers with status ${response.status}.`);
-  });
-  posted = posted.catch((error) => console.error(`The chat cannot be reached: ${error.message}`));
+  } catch (error) {
+    console.error(`The chat cannot be reached: ${error.message}`);
+  }
 }
 
-client.listen((event) => {
-  switch (event.type) {
-    case "translation.final":
-      return post(event.speaker, event.text);
-    case "caption": // whoever speaks the chat's language is not translated
-      if (event.final && event.lang === lang) post(event.speaker, event.text);
-      return;
-    case "state":
-      if (event.reason) console.error(event.reason);
-      if (event.state === "closed") process.exitCode = event.code ? 1 : 0;
-  }
-});
-client.connect();
-process.on("SIGINT", () => client.close());
+try {
+  // One after the other, so that the chat has the order of the meeting.
+  for await (const { speaker, text, failure } of client.finals()) if (!failure) await post(speaker, text);
+} catch (error) {
+  console.error(error.message);
+  process.exitCode = 1;
+}

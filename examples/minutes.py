@@ -1,5 +1,6 @@
 """A bot that takes the minutes: writes what is said in a meeting, in one language, into a Markdown file.
 
+    pip install ./translation_gateway_client-0.1.0-py3-none-any.whl
     python examples/minutes.py http://127.0.0.1:8000 standup ja minutes.md
 
 It runs until it is stopped with Ctrl-C. On a gateway with keys set GATEWAY_TOKEN; its role `read` is enough.
@@ -13,7 +14,6 @@ from pathlib import Path
 
 from gateway.client import ClientError
 from gateway.client.blocking import connect
-from gateway.protocol.messages import Caption, TranslationFailed, TranslationFinal
 
 
 def take_minutes(address: str, meeting: str, lang: str, file: Path) -> None:
@@ -23,18 +23,9 @@ def take_minutes(address: str, meeting: str, lang: str, file: Path) -> None:
         connect(address, meeting=meeting, name="Minutes", reads=[lang], stability="final", token=token) as session,
         file.open("a") as minutes,
     ):
-        for event in session:
-            match event:
-                # Whoever speaks the language of the minutes is not translated.
-                case Caption(final=True, lang=spoken) if spoken == lang:
-                    line = f"- **{event.speaker or 'Somebody'}**: {event.text}"
-                case TranslationFinal():
-                    line = f"- **{event.speaker or 'Somebody'}**: {event.text}"
-                case TranslationFailed():
-                    line = f"- **{event.speaker or 'Somebody'}**: (not translated: {event.message})"
-                case _:
-                    continue
-            print(line, file=minutes, flush=True)
+        for line in session.finals():
+            text = line.text if line.failure is None else f"(not translated: {line.failure})"
+            print(f"- **{line.speaker or 'Somebody'}**: {text}", file=minutes, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Speaks for a speech recogniser: reads its results, a line of JSON each, and says them in a meeting.
 
+    pip install ./translation_gateway_client-0.1.0-py3-none-any.whl
     my-recogniser | python examples/recogniser.py http://127.0.0.1:8000 standup en Ana
 
 It takes the results of every recogniser that `gateway.client.recognisers` knows, such as Vosk and WhisperLiveKit.
@@ -15,7 +16,6 @@ import sys
 
 from gateway.client import ClientError, ClientSession, connect
 from gateway.client.recognisers import Recogniser, say
-from gateway.protocol.messages import Error
 
 
 async def speak(session: ClientSession) -> None:
@@ -35,9 +35,8 @@ async def main(address: str, meeting: str, lang: str, name: str) -> None:
         asyncio.TaskGroup() as tasks,
     ):
         speaking = tasks.create_task(speak(session))
-        async for event in session:
-            if isinstance(event, Error) and not event.retryable:
-                print(event.message, file=sys.stderr)
+        async for _ in session:  # what is refused is logged, to stderr
+            pass
         speaking.cancel()  # the session is over
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -70,6 +71,8 @@ _TESTS = (RUN, SWEEP, CAPACITY, RECOMMEND, PEERS, JOURNEY, SOAK, PARTIALS)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one load test, or make the report of an earlier one again; the exit status of the process."""
+    # What is refused is in the report, and there may be much of it.
+    logging.getLogger("gateway.client").setLevel(logging.CRITICAL)
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = _parser().parse_args(given)
     # Measured are the gateway and the engine: with the small model they are compared in less time.

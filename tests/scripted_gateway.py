@@ -172,5 +172,12 @@ def failed(
     return TranslationFailed("p1", utterance.id, "", lang, utterance.rev, code, message, where)
 
 
-def refused(code: str, message: str, utterance: str | None = None, *, retry_after_ms: int | None = None) -> Error:
-    return Error(code, message, retry_after_ms is not None, retry_after_ms, utterance)
+def refused(
+    code: str,
+    message: str,
+    utterance: str | None = None,
+    *,
+    retry_after_ms: int | None = None,
+    field: str | None = None,
+) -> Error:
+    return Error(code, message, retry_after_ms is not None, retry_after_ms, utterance, field)

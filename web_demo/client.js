@@ -5,13 +5,16 @@
 /** @typedef {import("./client/connection.js").SocketClass} SocketClass */
 /** @typedef {import("./client/wire/frames.js").Codec} Codec */
 /** @typedef {import("./client/events.js").ClientEvent} ClientEvent */
+/** @typedef {import("./client/events.js").ClientEventMap} ClientEventMap */
 /** @typedef {import("./client/events.js").ConnectionState} ConnectionState */
+/** @typedef {import("./client/events.js").ReconnectPolicy} ReconnectPolicy */
 /** @typedef {import("./client/events.js").SessionOptions} SessionOptions */
 /** @typedef {import("./client/events.js").StateChanged} StateChanged */
 /** @typedef {import("./client/events.js").UtteranceQueued} UtteranceQueued */
 /** @typedef {import("./client/events.js").UtteranceRefused} UtteranceRefused */
 /** @typedef {import("./client/history/transcript.js").Transcript} Transcript */
 /** @typedef {import("./client/history/transcript.js").TranscriptUtterance} TranscriptUtterance */
+/** @typedef {import("./client/lines.js").Line} Line */
 /** @typedef {import("./client/messages.js").Caption} Caption */
 /** @typedef {import("./client/messages.js").Formality} Formality */
 /** @typedef {import("./client/messages.js").GatewayError} GatewayError */
@@ -29,5 +32,6 @@
 /** @typedef {import("./client/utterance.js").Said} Said */
 
 export { GatewayClient } from "./client/gateway_client.js";
+export { SessionError } from "./client/line_reader.js";
 export { Recogniser } from "./client/recognisers/recogniser.js";
 export { eraseTranscript, fetchTranscript, TranscriptError } from "./client/history/transcript.js";

@@ -11,6 +11,7 @@ not translated; 130 interrupted; 141 the reader of the output stopped.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 import traceback
@@ -42,6 +43,8 @@ _BROKEN_PIPE = 141  # 128 + SIGPIPE, as shells report it
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. Returns its exit status. Wrong usage and `--help` raise `SystemExit`, as argparse does."""
+    # The commands print what is refused themselves.
+    logging.getLogger("gateway.client").setLevel(logging.CRITICAL)
     gateway = parser()
     args, unknown = gateway.parse_known_args(argv)
     if unknown:

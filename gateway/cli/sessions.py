@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct
 
 from gateway.cli.terminal.drawing import printable
 from gateway.cli.tokens import Token
-from gateway.client import ClientSession, Reconnected, Reconnecting, SessionEvent, connect
+from gateway.client import ClientSession, Reconnect, Reconnected, Reconnecting, SessionEvent, connect
 from gateway.domain.errors import (
     Draining,
     GatewayError,
@@ -73,7 +73,7 @@ class _Common(TypedDict):
     record: bool | None
     token: Token | None
     ready_timeout_s: float
-    give_up_s: float
+    reconnect: Reconnect
     on_waiting: Callable[[Error], object]
 
 
@@ -94,7 +94,7 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
             record=self.record,
             token=self.token,
             ready_timeout_s=self.wait_s,
-            give_up_s=self.wait_s,
+            reconnect=Reconnect(give_up_s=self.wait_s),
             on_waiting=engine_wait.note_answer,
         )
 

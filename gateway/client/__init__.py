@@ -6,6 +6,7 @@ docs/client.md explains the client with examples.
 
     errors        the exceptions, as one tree
     events        what iterating a session gives
+    lines         what is on a reader's screen (pure)
     tokens        where tokens come from, and when a new one is due
     connection    one WebSocket: address, opening, frames, close
     outgoing      finals and updates until they are answered (pure)
@@ -20,7 +21,7 @@ docs/client.md explains the client with examples.
 from __future__ import annotations
 
 import asyncio
-import random
+import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -30,6 +31,7 @@ from gateway.client.errors import (
     EngineNotReady,
     GatewayUnreachable,
     InvalidAddress,
+    MessageRefused,
     NotAuthorized,
     SessionClosed,
     SessionRefused,
@@ -39,6 +41,8 @@ from gateway.client.errors import (
     refusal,
 )
 from gateway.client.events import Reconnected, Reconnecting, SessionEvent
+from gateway.client.lines import Line
+from gateway.client.reconnecting import Reconnect
 from gateway.client.session import ClientSession
 from gateway.client.tokens import Tokens, TokenSource
 from gateway.client.transcript import (
@@ -60,7 +64,10 @@ __all__ = [
     "EngineNotReady",
     "GatewayUnreachable",
     "InvalidAddress",
+    "Line",
+    "MessageRefused",
     "NotAuthorized",
+    "Reconnect",
     "Reconnected",
     "Reconnecting",
     "Rendering",
@@ -83,6 +90,10 @@ __all__ = [
 # Wait between two `session.start` if the gateway does not say how long to wait.
 _RETRY_MS = 2_000
 
+_RECONNECT = Reconnect()
+
+_LOG = logging.getLogger("gateway.client")
+
 
 @asynccontextmanager
 async def connect(
@@ -104,12 +115,10 @@ async def connect(
     ready_timeout_s: float = 300.0,
     on_waiting: Callable[[Error], object] | None = None,
     resume: Resume | None = None,
-    reconnect: bool = True,
-    give_up_s: float = 300.0,
+    reconnect: Reconnect | None = _RECONNECT,
     max_unacknowledged: int = 1_000,
     ping_interval_s: float | None = 20.0,
     ping_timeout_s: float | None = 20.0,
-    jitter: Callable[[], float] = random.random,
 ) -> AsyncGenerator[ClientSession, None]:
     """Open a connection and start a session on it; leaving the context ends both.
 
@@ -126,14 +135,12 @@ async def connect(
         function is called at every attempt to connect and when the session needs a new token. See "Tokens" in
         docs/client.md.
     ready_timeout_s: how long to wait for an engine that is loading, in seconds.
-    on_waiting: called with each answer that asks to wait for the engine.
+    on_waiting: called with each answer that asks to wait for the engine; without it the first one is logged.
     resume: the `position` of a session that an earlier process had.
-    reconnect: whether to reconnect. If false, iterating raises `SessionClosed` when the connection is lost.
-    give_up_s: how long to try to reconnect, in seconds.
+    reconnect: when to reconnect. None: not at all; iterating raises `SessionClosed` when the connection is lost.
     max_unacknowledged: finals and updates that may wait for the gateway; with more, `final` and `update` wait.
     ping_interval_s: how often to ping the gateway. None: never.
     ping_timeout_s: how long to wait for the answer before the connection counts as lost. None: for ever.
-    jitter: gives random numbers from 0 to 1, for the delays.
 
     To receive all unfinished translations, call `ClientSession.end` and iterate to the end before you leave.
 
@@ -171,9 +178,8 @@ async def connect(
         connection,
         start,
         started,
-        give_up_s=give_up_s if reconnect else 0.0,
+        reconnect=Reconnect(give_up_s=0.0) if reconnect is None else reconnect,
         max_unacknowledged=max_unacknowledged,
-        jitter=jitter,
     )
     try:
         yield session
@@ -191,6 +197,7 @@ async def _start(
     """Send `session.start` until the engine is ready."""
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + ready_timeout_s
+    is_told = False
     while True:
         answer = await connection.start(start)
         if isinstance(answer, SessionStarted):
@@ -205,4 +212,7 @@ async def _start(
             raise EngineNotReady(f"The engine of the gateway at {endpoint.address} is {state}.")
         if on_waiting is not None:
             on_waiting(answer)
+        elif not is_told:
+            _LOG.warning("%s Waiting for it, for %g s at most.", answer.message, ready_timeout_s)
+            is_told = True
         await asyncio.sleep(wait_s)

@@ -54,6 +54,10 @@ _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
+# What OpenSSL calls an answer that is not TLS: newer and older versions.
+_NO_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"}
+
+
 class _Discreet(logging.LoggerAdapter[logging.Logger]):
     """At DEBUG websockets logs headers and frames: tokens, secrets of sessions and what is said."""
 
@@ -106,6 +110,26 @@ def stream_url(address: str) -> str:
     return f"{scheme}://{parts.netloc}{path if path.endswith(STREAM_PATH) else path + STREAM_PATH}"
 
 
+def _other_server(address: str) -> str:
+    """What to say about a server that speaks something else, perhaps because the scheme is wrong."""
+    if address.startswith("wss:"):
+        return f"The server at {address} is not a secure gateway. Without TLS the address begins with http://."
+    return f"The server at {address} is not a gateway. With TLS the address begins with https://."
+
+
+def _not_found(url: str) -> str:
+    """What to say about a server that has no stream at this address."""
+    parts = urlsplit(url)
+    sentence = (
+        f"There is no gateway at {url.removesuffix(STREAM_PATH)}: {parts.netloc} answers with HTTP status 404"
+    )
+    if parts.path == STREAM_PATH:
+        return f"{sentence}."
+    return (
+        f"{sentence}. Is the path right? Without a proxy in front, the address is {parts.scheme}://{parts.netloc}."
+    )
+
+
 class Connection:
     """An open connection. Once it is closed, `receive` and `send` raise `ConnectionClosed` of websockets."""
 
@@ -144,17 +168,20 @@ class Connection:
                 body = refused.response.body or b""
                 raise not_authorized(address, status, body, given=token is not None) from None
             raise GatewayUnreachable(
-                f"The server at {address} refused the stream with HTTP status {status}; is it a gateway?",
+                _not_found(endpoint.url)
+                if status == 404
+                else f"The server at {address} refused the stream with HTTP status {status}; is it a gateway?",
                 temporary=status in _TEMPORARY_STATUSES,
             ) from None
         except (WebSocketException, EOFError, ConnectionResetError):
-            kind = "secure gateway" if address.startswith("wss:") else "gateway"
-            raise GatewayUnreachable(f"The server at {address} is not a {kind}.") from None
+            raise GatewayUnreachable(_other_server(address)) from None
         except TimeoutError:
             raise GatewayUnreachable(f"Nothing answered at {address} within {_ANSWER_S:g} s.") from None
         except gaierror:
             raise GatewayUnreachable(f"The host of {address} is not known.") from None
         except ssl.SSLError as error:
+            if error.reason in _NO_TLS:
+                raise GatewayUnreachable(_other_server(address), temporary=False) from None
             reason = getattr(error, "verify_message", "") or error.reason
             raise GatewayUnreachable(
                 f"No secure connection to {address}: {reason}.",

@@ -9,6 +9,7 @@ Knows: what can go wrong between a client and a gateway. Must not know: how it i
     ├── TokenUnavailable     there is no token at the moment
     ├── SessionRefused       the gateway refused `session.start`
     │   └── NotAuthorized    it needs a valid token, or the token does not allow this session
+    ├── MessageRefused       the gateway refused what was sent in a session, for good
     ├── TranscriptRefused    the gateway refused a transcript
     ├── UnreadableMessage    the gateway sent a message that this version cannot read
     └── SessionClosed        the session is over
@@ -65,6 +66,18 @@ def refusal(error: Error) -> SessionRefused:
     """The exception for the gateway's answer to a start."""
     kind = NotAuthorized if error.code in (Unauthenticated.code, Forbidden.code) else SessionRefused
     return kind(error)
+
+
+class MessageRefused(ClientError):
+    """The gateway refused what was sent in a session, for good: an utterance, or a change of the options.
+
+    `ClientSession.lines` and `finals` raise it. The session goes on.
+    """
+
+    def __init__(self, error: Error) -> None:
+        super().__init__(error.message)
+        # The gateway's answer; `error.utterance` is the id of the utterance.
+        self.error = error
 
 
 class TranscriptRefused(ClientError):

@@ -5,15 +5,15 @@ Knows: close codes, back-off. Must not know: clocks (times are arguments), socke
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+
+from msgspec import Struct
 
 from gateway.client.errors import SessionClosed
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import Draining
 from gateway.protocol.messages import Error
-
-BASE_S = 0.25
-CAP_S = 15.0
 
 # A gateway that announces a restart is back sooner than one that is lost.
 RESTART_CAP_S = 5.0
@@ -31,6 +31,25 @@ def may_reconnect(code: int | None) -> bool:
     return code is None or code in _TEMPORARY or 4000 <= code < 4500
 
 
+class Reconnect(Struct, frozen=True, kw_only=True):
+    """When a session reconnects. Times are in seconds.
+
+    The delay before an attempt is random, below a bound that doubles with each attempt. Raises `ValueError`.
+    """
+
+    # The bound before the first attempt, and the highest one.
+    first_s: float = 0.25
+    most_s: float = 15.0
+    # How long to try. 0: not at all.
+    give_up_s: float = 300.0
+    # Gives random numbers from 0 to 1.
+    jitter: Callable[[], float] = random.random
+
+    def __post_init__(self) -> None:
+        if not (0 < self.first_s <= self.most_s and self.give_up_s >= 0):
+            raise ValueError("first_s is more than 0 and at most most_s, and give_up_s is at least 0.")
+
+
 class Outage:
     """The time from the loss of a connection until the session is resumed, and the attempts in between.
 
@@ -38,18 +57,21 @@ class Outage:
         do not flood a gateway that accepts connections and drops them.
     """
 
-    def __init__(self, loss: SessionClosed, began_s: float, give_up_s: float, earlier: int = 0) -> None:
+    def __init__(self, loss: SessionClosed, began_s: float, policy: Reconnect, earlier: int = 0) -> None:
         self.loss = loss
         # Why there is no connection, in one sentence.
         self.reason = str(loss)
         # When to give up.
-        self.until_s = began_s + give_up_s
+        self.until_s = began_s + policy.give_up_s
         self.attempt = 0
         # When the announced attempt is due. None while none is announced.
         self.attempt_at_s: float | None = None
+        self._policy = policy
         self._earlier = earlier
         self._tokens_refused = 0
-        self._cap_s = RESTART_CAP_S if loss.code == CloseCode.RESTART else CAP_S
+        self._cap_s = policy.most_s
+        if loss.code == CloseCode.RESTART:
+            self._expect_soon()
         self._retry_after_s = 0.0
         if loss.error is not None:
             self._apply_retry_after(loss.error)
@@ -72,7 +94,7 @@ class Outage:
         if error is not None:
             self._apply_retry_after(error)
 
-    def announce(self, now_s: float, jitter: Callable[[], float]) -> float | None:
+    def announce(self, now_s: float) -> float | None:
         """The delay before the next attempt; None when it is time to give up.
 
         Full jitter under an exponential cap, added to the delay that the gateway asked for.
@@ -81,8 +103,8 @@ class Outage:
         if now_s >= self.until_s:
             return None
         # The exponent is bounded, because 2.0 to the power of thousands of attempts overflows.
-        cap_s = min(self._cap_s, BASE_S * 2.0 ** min(self.attempts, 16))
-        delay_s = min(self._retry_after_s + jitter() * cap_s, self.until_s - now_s)
+        cap_s = min(self._cap_s, self._policy.first_s * 2.0 ** min(self.attempts, 16))
+        delay_s = min(self._retry_after_s + self._policy.jitter() * cap_s, self.until_s - now_s)
         self.attempt += 1
         self.attempt_at_s = now_s + delay_s
         return delay_s
@@ -94,4 +116,7 @@ class Outage:
     def _apply_retry_after(self, error: Error) -> None:
         self._retry_after_s = (error.retry_after_ms or 0) / 1000
         if error.code == Draining.code:
-            self._cap_s = RESTART_CAP_S
+            self._expect_soon()
+
+    def _expect_soon(self) -> None:
+        self._cap_s = min(RESTART_CAP_S, self._policy.most_s)

@@ -12,24 +12,26 @@ move it to an earlier time to wake the iteration.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
 from typing import Self
 
 from msgspec.structs import replace
 from websockets.exceptions import ConnectionClosed
 
 from gateway.client.connection import Connection, Endpoint, close_code, reopen
-from gateway.client.errors import ClientError, SessionClosed
+from gateway.client.errors import ClientError, MessageRefused, SessionClosed
 from gateway.client.events import Reconnected, Reconnecting, SessionEvent
+from gateway.client.lines import Line, Lines
 from gateway.client.outgoing import Entry, Outgoing
 from gateway.client.received import Received
-from gateway.client.reconnecting import CAP_S, Outage, may_reconnect
+from gateway.client.reconnecting import Outage, Reconnect, may_reconnect
 from gateway.client.tokens import Refreshing
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import Formality
-from gateway.domain.errors import MeetingEnded, Removed
+from gateway.domain.errors import MeetingEnded, Removed, UnsupportedOption
 from gateway.domain.sessions import Stability
 from gateway.protocol.checks import position
 from gateway.protocol.codec import well_formed, whole_characters
@@ -56,6 +58,9 @@ from gateway.protocol.messages import (
     UtterancePartial,
 )
 from gateway.protocol.rate_limit import TokenBucket
+
+# Without configured logging Python prints its warnings to stderr.
+_LOG = logging.getLogger("gateway.client")
 
 # What ids of utterances begin with, for callers that choose none: no letters and digits that look alike.
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
@@ -85,9 +90,8 @@ class ClientSession:
         start: SessionStart,
         started: SessionStarted,
         *,
-        give_up_s: float,
+        reconnect: Reconnect,
         max_unacknowledged: int,
-        jitter: Callable[[], float],
     ) -> None:
         limits = started.limits
         self._endpoint = endpoint
@@ -104,8 +108,7 @@ class ClientSession:
         self._opened_s = _now_s()
         self._started = started
         self._received = Received(started, start.resume)
-        self._give_up_s = give_up_s
-        self._jitter = jitter
+        self._policy = reconnect
         # Another process may resume this session; its ids must differ from ours.
         self._id_prefix = "".join(secrets.choice(_LETTERS) for _ in range(_PREFIX_CHARS))
         self._last_id = 0
@@ -145,7 +148,43 @@ class ClientSession:
         """The next event. Ends when the gateway has closed the session with 1000; else raises `ClientError`.
 
         It may be cancelled at any moment, for example by a timeout. Nothing is lost; the next call continues.
+        What the gateway refuses for good is an event, `Error`, and a line in the log: nobody overlooks it.
         """
+        event = await self._next_event()
+        if isinstance(event, Error) and _is_refusal(event):
+            _LOG.warning("The gateway refused what was sent (%s): %s", event.code, event.message)
+        return event
+
+    async def lines(self) -> AsyncGenerator[Line, None]:
+        """Everything in the languages that are read, while it is being said: a line for each change of its text.
+
+        Translations, and captions of what is said in a language that is read. It ends as the session does. Raises
+        `ClientError`; `MessageRefused` for what the gateway refuses for good, after which it may be called again.
+        """
+        lines = Lines(self._outgoing.start, self._started)
+        while True:
+            try:
+                event = await self._next_event()
+            except StopAsyncIteration:
+                return
+            match event:
+                case Error(code=UnsupportedOption.code):
+                    _LOG.warning(event.message)
+                case Error() if _is_refusal(event):
+                    raise MessageRefused(event)
+                case Reconnecting(attempt=1):
+                    _LOG.warning("%s Trying again.", event.reason)
+            for line in lines.apply(event):
+                yield line
+
+    async def finals(self) -> AsyncGenerator[Line, None]:
+        """As `lines`, but only what is complete; a failed translation is a line with its `failure`."""
+        async with aclosing(self.lines()) as lines:
+            async for line in lines:
+                if line.final:
+                    yield line
+
+    async def _next_event(self) -> SessionEvent:
         if self._alarm is not None:
             raise RuntimeError("A session is iterated by one task at a time.")
         while True:
@@ -227,12 +266,12 @@ class ClientSession:
         self._last_error = None
         # A proxy may close with a code of its own.
         is_over = loss.error is not None and loss.error.code in (MeetingEnded.code, Removed.code)
-        if is_over or not may_reconnect(loss.code) or self._give_up_s <= 0:
+        if is_over or not may_reconnect(loss.code) or self._policy.give_up_s <= 0:
             self._end(loss)
             return
         # A connection that broke soon after it was opened counts as part of the same outage.
-        earlier = self._attempts if now_s - self._opened_s < CAP_S else 0
-        self._outage = Outage(loss, now_s, self._give_up_s, earlier)
+        earlier = self._attempts if now_s - self._opened_s < self._policy.most_s else 0
+        self._outage = Outage(loss, now_s, self._policy, earlier)
 
     async def _reconnect(self) -> Reconnecting | Reconnected:
         """Make the announced attempt; announce another one if it fails, or if none was announced.
@@ -262,7 +301,7 @@ class ClientSession:
             raise
         finally:
             self._alarm = None
-        delay_s = outage.announce(_now_s(), self._jitter)
+        delay_s = outage.announce(_now_s())
         if delay_s is None:
             gave_up = outage.gave_up()
             self._end(gave_up)
@@ -491,7 +530,7 @@ class ClientSession:
             await self._send_in_turn(message)
         except ConnectionClosed as closed:
             code = close_code(closed)
-            if not may_reconnect(code) or self._give_up_s <= 0:
+            if not may_reconnect(code) or self._policy.give_up_s <= 0:
                 raise SessionClosed(self.url, code, self._last_error) from None
 
     async def _send_in_turn(self, message: ClientMessage) -> None:
@@ -530,6 +569,11 @@ class ClientSession:
         if when_s is None or at_s < when_s:
             with suppress(RuntimeError):  # it has expired already
                 alarm.reschedule(at_s)
+
+
+def _is_refusal(error: Error) -> bool:
+    """Whether it answers what this client sent, and is for good. The last words before a close are neither."""
+    return not error.retryable and (error.utterance is not None or error.field is not None)
 
 
 def _now_s() -> float:

@@ -223,7 +223,7 @@ async def joined(
 
         async def enter(reads: list[str], speaks: str | None, stability: Stability) -> ClientSession:
             # Found again after a loss, a session would have been shown something else.
-            session = connect(url, reads=reads, speaks=speaks, meeting=name, stability=stability, reconnect=False)
+            session = connect(url, reads=reads, speaks=speaks, meeting=name, stability=stability, reconnect=None)
             return await stack.enter_async_context(session)
 
         news = asyncio.Event()

@@ -28,7 +28,7 @@ import uvloop
 from msgspec import Struct
 
 from demo_model import LANGUAGES
-from gateway.client import ClientError, ClientSession, Reconnected, Reconnecting, SessionEvent, connect
+from gateway.client import ClientError, ClientSession, Reconnect, Reconnected, Reconnecting, SessionEvent, connect
 from gateway.protocol.codec import JSON, Codec
 from gateway.protocol.messages import (
     Caption,
@@ -178,7 +178,7 @@ class Visitor:
                 meeting=seat.meeting,
                 name=self.name,
                 codec=WireCodec(self.name, self.say),
-                jitter=self.rng.random,
+                reconnect=Reconnect(jitter=self.rng.random),
             )
             try:
                 return await stack.enter_async_context(opening)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,7 +16,10 @@ from threading import Thread
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, expect
 
+from gateway.identity import key_file
+from gateway.identity.key_file import KeyFile, new_api_key, new_signing_key
 from gateway.server.guard.origins import CLOSE_REASON
+from loadtest.systems.server import free_port
 from tests.browser.conftest import SCRIPT, StartGateway
 from tests.browser.pages import partials_done
 from tests.conftest import ROOT
@@ -81,6 +86,42 @@ async def test_the_page_works_from_another_origin(
             await field.press("Enter")
             await expect(page.get_by_role("listitem").nth(1)).to_contain_text("fails")
             assert complaints == []
+
+
+async def test_the_page_gets_its_tokens_from_the_example_backend(
+    start_gateway: StartGateway, browser: Browser, tmp_path: Path
+) -> None:
+    (source,) = re.findall(r"^```html\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
+    (with_token,) = re.findall(r"^```js\n(async function token.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
+    client = "".join(line for line in source.splitlines(keepends=True) if "GatewayClient(" in line)
+    port = free_port()
+    kept, api_key = new_api_key("default")
+    keys = tmp_path / "keys.json"
+    key_file.save(keys, KeyFile(signing=(new_signing_key(),), api=(kept,)))
+    auth = f'allowed_origins = ["http://127.0.0.1:{port}"]\n{SCRIPT}\n[auth]\nkeys_file = "{keys}"\n'
+    gateway = start_gateway(auth).ready()
+    (tmp_path / "page").mkdir()
+    page_source = source.replace(client, with_token).replace(ADDRESS, gateway.url.removeprefix("http://"))
+    (tmp_path / "page" / "index.html").write_text(page_source)
+    backend = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "uvicorn", "--app-dir", ROOT / "examples", "--port", str(port), "backend:app"),
+        cwd=tmp_path,
+        env={**os.environ, "GATEWAY_URL": gateway.url, "GATEWAY_API_KEY": api_key},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert backend.stderr is not None
+        while b"running on" not in (line := await backend.stderr.readline()):
+            assert line, "the backend ended"
+        async with await browser.new_page() as page:
+            await page.goto(f"http://127.0.0.1:{port}")
+            await expect(page.get_by_role("status")).to_have_text("open")
+            await page.get_by_label("Say something").fill("Good morning.")
+            await page.get_by_label("Say something").press("Enter")
+            await expect(page.get_by_role("listitem")).to_have_text("Ana: [ja] Good morning.")
+    finally:
+        backend.kill()
+        await backend.communicate()
 
 
 ASKING = """async ([http, body]) => {

@@ -7,10 +7,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from gateway.client import ClientSession, SessionEvent, connect
+from gateway.client import ClientSession, Reconnect, SessionEvent, connect
 from tests.scripted_gateway import Peer, scripted_gateway
 
-connect_at_once = functools.partial(connect, jitter=lambda: 0.0, reads=["ja"])
+AT_ONCE = Reconnect(jitter=lambda: 0.0)
+
+connect_at_once = functools.partial(connect, reconnect=AT_ONCE, reads=["ja"])
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from gateway.client import ClientSession, NotAuthorized, Reconnected, Reconnecti
 from gateway.client import connect as connect_async
 from gateway.client.blocking import BlockingSession, connect
 from gateway.protocol.messages import TranslationFinal, UtteranceAccepted
+from tests.client.reading import AT_ONCE
 from tests.scripted_gateway import Peer, refused, scripted_gateway, translated
 
 
@@ -87,7 +88,7 @@ async def test_resumed_session_and_another_thread() -> None:
     async with scripted_gateway(play) as url:
 
         def program() -> list[object]:
-            with connect(url, reads=["ja"], speaks="en", jitter=lambda: 0.0) as session:
+            with connect(url, reads=["ja"], speaks="en", reconnect=AT_ONCE) as session:
                 session.final("One.")
                 seen: list[object] = []
                 for event in session:

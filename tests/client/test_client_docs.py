@@ -14,7 +14,7 @@ from typing import Any, get_args
 import pytest
 
 import gateway.client
-from gateway.client import ClientError, ClientSession, SessionEvent, connect
+from gateway.client import ClientError, ClientSession, Line, Reconnect, SessionEvent, connect
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import Error, SessionStarted
 from tests.gateways import running
@@ -68,10 +68,10 @@ async def test_captions_are_shown_as_they_grow() -> None:
                 reading = tasks.create_task(names["program"])
                 async with connect(serving.url, meeting="standup", name="Ana", speaks="en", reads=["ja"]) as ana:
                     await ana.final("Good morning.")
-                    while "Ana [ja]: [ja] Good morning." not in out.getvalue():
+                    while "Ana: [ja] Good morning." not in out.getvalue():
                         await asyncio.sleep(0.01)
                 reading.cancel()
-    assert "  … [ja]" in out.getvalue()
+    assert "  … Ana: [ja]" in out.getvalue()
 
 
 async def test_a_token_is_read_for_each_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,8 +121,12 @@ def test_every_event_is_described() -> None:
         )
 
 
-def rows(heading: str) -> Iterator[list[str]]:
+def rows(heading: str, table: str = "") -> Iterator[list[str]]:
+    """The rows of a section's tables, or of the one for the fields of a type."""
     section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    if table:
+        section = section.split(f"| field of `{table}` |")[1].split("\n\n")[0]
+        section = f"| field |{section}"
     lines = [line for line in section.splitlines() if line.startswith("|")][2:]
     for line in lines:
         yield [cell.strip() for cell in line.strip("|").split("|")]
@@ -154,5 +158,16 @@ def test_every_method_is_listed() -> None:
 def test_the_limits_are_the_defaults() -> None:
     defaults = {name: each.default for name, each in inspect.signature(connect).parameters.items()}
     for name, value, _ in rows("Limits and timeouts"):
-        default = defaults[name.strip("`")]
-        assert value in (f"{default:g}" if isinstance(default, float | int) else "`random.random`")
+        assert value == f"{defaults[name.strip('`')]:g}"
+    policy = {name.strip("`"): value for name, value, _ in rows("When the connection is lost", "Reconnect")}
+    assert policy == {
+        "first_s": f"{Reconnect().first_s:g}",
+        "most_s": f"{Reconnect().most_s:g}",
+        "give_up_s": f"{Reconnect().give_up_s:g}",
+        "jitter": "`random.random`",
+    }
+
+
+def test_every_field_of_a_line_is_explained() -> None:
+    listed = {name for cell, _ in rows("Reading", "Line") for name in re.findall(r"`(\w+)`", cell)}
+    assert listed == {*Line.__struct_fields__, "text"}

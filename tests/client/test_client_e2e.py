@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from gateway.client import (
     ClientSession,
+    Reconnect,
     Reconnected,
     Reconnecting,
     SessionClosed,
@@ -35,6 +36,7 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
 )
 from loadtest.systems.server import free_port
+from tests.client.reading import AT_ONCE
 from tests.clocks import swiftly
 from tests.gateways import running
 
@@ -59,7 +61,7 @@ def texts(events: list[SessionEvent]) -> list[str]:
 async def test_a_dropped_session_misses_nothing(codec: Codec) -> None:
     async with (
         running() as gateway,
-        connect(gateway.url, reads=["ja", "de"], speaks="en", codec=codec, jitter=lambda: 0.0) as session,
+        connect(gateway.url, reads=["ja", "de"], speaks="en", codec=codec, reconnect=AT_ONCE) as session,
     ):
         participant = session.started.participant
         slow = await session.final("SLOW down please")
@@ -94,7 +96,7 @@ async def test_stability_final_stops_partials() -> None:
     settings = Settings(segment_chars=2_000, limits=Limits(text_chars=4_000))
     async with (
         running(settings) as gateway,
-        connect(gateway.url, reads=["ja"], speaks="en", stability="stable", jitter=lambda: 0.0) as session,
+        connect(gateway.url, reads=["ja"], speaks="en", stability="stable", reconnect=AT_ONCE) as session,
     ):
         async with asyncio.TaskGroup() as tasks:
             saying = tasks.create_task(say_more_and_more(session, "1"))
@@ -125,7 +127,7 @@ async def test_restarted_gateway_gets_unaccepted_finals() -> None:
         before = AsyncExitStack()
         first = await before.enter_async_context(running(port=free_port()))
         session = await stack.enter_async_context(
-            connect(first.url, meeting="standup", reads=["ja"], speaks="en", jitter=lambda: 0.0)
+            connect(first.url, meeting="standup", reads=["ja"], speaks="en", reconnect=AT_ONCE)
         )
         await session.final("Before")
         await until(session, TranslationFinal)
@@ -160,7 +162,7 @@ async def test_lossy_meeting_doubles_nothing(seed: int) -> None:
                     name=name,
                     speaks=speaks,
                     reads=reads,
-                    jitter=lambda: chance.random() / 50,
+                    reconnect=Reconnect(jitter=lambda: chance.random() / 50),
                 )
             )
 

@@ -16,7 +16,9 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 
 from gateway.client import GatewayUnreachable, InvalidAddress, NotAuthorized, connect, stream_url
+from gateway.client.connection import STREAM_PATH
 from tests.clocks import swiftly
+from tests.gateways import running
 from tests.scripted_gateway import STARTED, scripted_gateway, silent
 
 # ---------------------------------------------------------------- addresses
@@ -83,7 +85,7 @@ async def no_session(url: str, **options: Any) -> None:
 @pytest.mark.parametrize(
     ("status", "why"),
     [
-        (404, "with HTTP status 404; is it a gateway"),
+        (404, r"^There is no gateway at ws://\S+: \S+ answers with HTTP status 404\.$"),
         (None, r"not speak translation\.v1\.json"),
     ],
 )
@@ -134,7 +136,9 @@ async def test_a_server_that_accepts_and_says_nothing(monkeypatch: pytest.Monkey
 
 async def test_a_secure_address_of_an_insecure_gateway() -> None:
     async with scripted_gateway(silent) as url:
-        with pytest.raises(GatewayUnreachable, match=r"The server at wss://\S+ is not a secure gateway\."):
+        with pytest.raises(
+            GatewayUnreachable, match=r"wss://\S+ is not a secure gateway\. Without TLS .* http://\.$"
+        ):
             await no_session(url.replace("http:", "https:"))
 
 
@@ -155,6 +159,35 @@ async def test_unknown_certificate_authority(unknown_authority: ssl.SSLContext) 
             GatewayUnreachable, match=r"No secure connection to wss://\S+: self.signed certificate"
         ):
             await no_session(f"wss://{url}")
+
+
+async def test_an_insecure_address_of_a_secure_gateway(unknown_authority: ssl.SSLContext) -> None:
+    async with server(ssl=unknown_authority) as url:
+        with pytest.raises(GatewayUnreachable, match=r"ws://\S+ is not a gateway\. With TLS .* https://\.$"):
+            await no_session(f"http://{url}")
+
+
+async def test_a_server_that_is_not_secure_at_all() -> None:
+    """OpenSSL reads its first bytes as a version."""
+
+    async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as other:
+        with pytest.raises(GatewayUnreachable, match=r"is not a secure gateway\. Without TLS") as caught:
+            await no_session(f"https://127.0.0.1:{other.sockets[0].getsockname()[1]}")
+    assert not caught.value.temporary
+
+
+async def test_a_wrong_path_is_named() -> None:
+    async with running() as serving:
+        sentence = (
+            r"There is no gateway at (\S+)/api: \S+ answers with HTTP status 404. Is the path right\? .* \1\."
+        )
+        with pytest.raises(GatewayUnreachable, match=sentence) as caught:
+            await no_session(f"{serving.url.removesuffix(STREAM_PATH)}/api")
+    assert not caught.value.temporary
 
 
 async def test_a_proxy_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch, closed_port: int) -> None:

@@ -21,7 +21,7 @@ from gateway.client import (
     SessionRefused,
     UnreadableMessage,
 )
-from gateway.client.reconnecting import BASE_S, CAP_S, RESTART_CAP_S, Outage, may_reconnect
+from gateway.client.reconnecting import RESTART_CAP_S, Outage, Reconnect, may_reconnect
 from gateway.domain.close_codes import CloseCode
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
@@ -135,7 +135,7 @@ async def test_patience_ends(statuses: tuple[int, ...], reason: str) -> None:
             await peer.expect(SessionStart)
             await peer.connection.wait_closed()
 
-    async with session_of(script, statuses=statuses, jitter=lambda: 1.0) as session:
+    async with session_of(script, statuses=statuses, reconnect=Reconnect(jitter=lambda: 1.0)) as session:
         await session.final("Hello")
         with pytest.raises(SessionClosed, match=rf"was lost\. It could not be resumed: .* {reason}"):
             await everything(session)
@@ -323,7 +323,10 @@ async def test_order_under_chaos(seed: int) -> None:
     async with scripted_gateway(hall.script) as url:
         # The first connect has no second chance.
         hall.calm = True
-        async with connect_at_once(url, give_up_s=60) as session, asyncio.TaskGroup() as tasks:
+        async with (
+            connect_at_once(url, reconnect=Reconnect(give_up_s=60, jitter=lambda: 0.0)) as session,
+            asyncio.TaskGroup() as tasks,
+        ):
             hall.calm = False
 
             async def say() -> None:
@@ -354,12 +357,24 @@ def test_which_closes_are_the_end() -> None:
     assert [code for code in (*lost, *over) if may_reconnect(code)] == lost
 
 
-def outage(code: int | None = None, *, give_up_s: float = 1e9, earlier: int = 0) -> Outage:
-    return Outage(SessionClosed("ws://x", code, None), 0.0, give_up_s, earlier)
+BASE_S, CAP_S = Reconnect().first_s, Reconnect().most_s
 
 
-def delays(out: Outage, count: int, jitter: float = 1.0) -> list[float | None]:
-    return [out.announce(0.0, lambda: jitter) for _ in range(count)]
+def outage(
+    code: int | None = None,
+    *,
+    give_up_s: float = 1e9,
+    earlier: int = 0,
+    jitter: float = 1.0,
+    first_s: float = 0.25,
+    most_s: float = 15.0,
+) -> Outage:
+    policy_of = Reconnect(first_s=first_s, most_s=most_s, give_up_s=give_up_s, jitter=lambda: jitter)
+    return Outage(SessionClosed("ws://x", code, None), 0.0, policy_of, earlier)
+
+
+def delays(out: Outage, count: int) -> list[float | None]:
+    return [out.announce(0.0) for _ in range(count)]
 
 
 def test_the_cap_of_the_delay_doubles() -> None:
@@ -370,20 +385,31 @@ def test_the_cap_of_the_delay_doubles() -> None:
 
 @given(st.integers(0, 3_000), st.floats(0.0, 1.0))
 def test_the_delay_is_bounded_and_may_be_anything_below(attempts: int, jitter: float) -> None:
-    (delay_s,) = delays(outage(earlier=attempts), 1, jitter)
+    (delay_s,) = delays(outage(earlier=attempts, jitter=jitter), 1)
     assert delay_s is not None
     assert 0.0 <= delay_s == jitter * min(CAP_S, BASE_S * 2.0 ** min(attempts, 16))
 
 
+def test_the_policy_has_bounds_of_its_own() -> None:
+    assert delays(outage(first_s=1.0, most_s=3.0), 3) == [1.0, 2.0, 3.0]
+    assert delays(outage(CloseCode.RESTART, first_s=1.0, most_s=3.0), 3) == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(("first_s", "most_s", "give_up_s"), [(0.0, 3.0, 1.0), (9.0, 3.0, 1.0), (1.0, 3.0, -1.0)])
+def test_a_policy_that_cannot_be(first_s: float, most_s: float, give_up_s: float) -> None:
+    with pytest.raises(ValueError, match="first_s"):
+        Reconnect(first_s=first_s, most_s=most_s, give_up_s=give_up_s)
+
+
 def test_what_the_gateway_asks_for_is_waited_on_top() -> None:
     closed = SessionClosed("ws://x", 1012, refused("draining", "Restarting.", retry_after_ms=1_000))
-    out = Outage(closed, 0.0, 1e9)
+    out = Outage(closed, 0.0, Reconnect(give_up_s=1e9, jitter=lambda: 1.0))
     assert delays(out, 1) == [1.0 + BASE_S]
     out.failed("No gateway answers.")
     assert delays(out, 1) == [0.5]
     out.failed("Loading.", refused("engine_unavailable", "Loading.", retry_after_ms=2_000))
     assert out.reason == "Loading."
-    assert delays(out, 1, jitter=0.0) == [2.0]
+    assert delays(out, 1) == [3.0]
 
 
 def test_a_gateway_that_says_it_drains_is_back_soon() -> None:
@@ -395,11 +421,11 @@ def test_a_gateway_that_says_it_drains_is_back_soon() -> None:
 
 def test_the_patience_of_an_outage_ends() -> None:
     out = outage(give_up_s=3.0, earlier=9)
-    assert out.announce(1.0, lambda: 1.0) == 2.0
+    assert out.announce(1.0) == 2.0
     assert out.attempt_at_s == 3.0
     out.failed("No gateway answers at ws://x.")
     assert out.attempt_at_s is None
-    assert out.announce(3.0, lambda: 1.0) is None
+    assert out.announce(3.0) is None
     assert str(out.gave_up()) == (
         "The connection to the gateway at ws://x was lost. It could not be resumed: No gateway answers at ws://x."
     )

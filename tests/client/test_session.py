@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from typing import Any
 
@@ -82,6 +83,24 @@ async def test_rate_limited_start_waits_or_fails() -> None:
         with pytest.raises(SessionRefused, match="Too often"):
             async with connect(url, reads=["ja"], ready_timeout_s=0.5):
                 pass
+
+
+@swiftly
+async def test_the_wait_for_an_engine_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "gateway.client")
+
+    async def script(peer: Peer) -> None:
+        for _ in range(2):
+            await peer.expect(SessionStart)
+            await peer.say(refused("engine_unavailable", "Loading.", retry_after_ms=1))
+        await peer.start()
+        await peer.leave(1000)
+
+    async with session_of(script) as session:
+        await everything(session)
+    async with session_of(script, on_waiting=lambda _: None) as session:
+        await everything(session)
+    assert [record.getMessage() for record in caplog.records] == ["Loading. Waiting for it, for 300 s at most."]
 
 
 @swiftly
@@ -295,7 +314,7 @@ async def test_only_the_last_error_explains_a_close(last_words: list[ServerMessa
         await peer.start()
         await peer.leave(4008, *last_words)
 
-    async with session_of(script, reconnect=False) as session:
+    async with session_of(script, reconnect=None) as session:
         with pytest.raises(SessionClosed, match=why) as caught:
             await everything(session)
         with pytest.raises(SessionClosed):

@@ -13,6 +13,7 @@ import pytest
 from gateway.client import Reconnected, SessionEvent, connect
 from gateway.config import Settings, StoreSettings
 from gateway.protocol.messages import Caption, ParticipantLeft, TranslationFinal, UtteranceAccepted
+from tests.client.reading import AT_ONCE
 from tests.gateways import Running, running
 from tests.redis_server import shared_urls
 from tests.round_robin import RoundRobin, round_robin
@@ -40,8 +41,8 @@ def sessions(gateways: tuple[Running, Running]) -> tuple[int, int]:
 async def test_cut_off_participants_miss_nothing(stores: int) -> None:
     async with (
         two(stores) as (proxy, gateways),
-        connect(proxy.url, meeting="standup", speaks="en", reads=[], jitter=lambda: 0.0) as ana,
-        connect(proxy.url, meeting="standup", reads=["ja", "en"], jitter=lambda: 0.0) as ben,
+        connect(proxy.url, meeting="standup", speaks="en", reads=[], reconnect=AT_ONCE) as ana,
+        connect(proxy.url, meeting="standup", reads=["ja", "en"], reconnect=AT_ONCE) as ben,
     ):
         assert sessions(gateways) == (1, 1)
         participants = (ana.started.participant, ben.started.participant)

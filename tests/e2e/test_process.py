@@ -128,7 +128,7 @@ async def drain(gateway: GatewayProcess, stop: Callable[[GatewayProcess], None],
     """A signal with work in flight: it is finished, the session is closed for a restart, and nothing is left."""
     started = descendants(gateway.process.pid)
     assert started
-    async with connect(gateway.url, reads=[*langs], speaks="en", reconnect=False) as session:
+    async with connect(gateway.url, reads=[*langs], speaks="en", reconnect=None) as session:
         await session.final(LONG)
         seen: list[str] = []
         said, too_early = 1, 0

@@ -68,6 +68,11 @@ def test_archive_has_client_and_types_without_dependencies(npm_archive: Path, no
     ]
 
 
+def test_the_documented_size_is_that_of_the_archive(npm_archive: Path) -> None:
+    [told] = re.findall(r"no dependency, in (\d+) kB", (ROOT / "docs" / "browser.md").read_text())
+    assert npm_archive.stat().st_size / 1000 == pytest.approx(int(told), rel=0.1)
+
+
 # ------------------------------------------------------------ the README, in Node
 
 
@@ -86,6 +91,26 @@ async def test_one_example_reads_what_another_says(node_project: Path, gateway: 
     transcript = json.loads(gateway.get("/v1/meetings/standup/transcript.json"))
     (said,) = transcript["utterances"]
     assert (said["start_ms"], said["end_ms"]) == (400, 2400)
+
+
+async def test_a_wrong_path_ends_the_session_with_a_sentence(node_project: Path, gateway: GatewayProcess) -> None:
+    printed = await output_of(
+        node_project,
+        """
+        import { GatewayClient } from "translation-gateway-client";
+        const client = new GatewayClient(`${process.argv[2]}/api`, { reads: ["ja"] });
+        client.on("state", ({ state }) => console.log(state));
+        const end = await client.finals().next().catch((error) => error);
+        console.log(end.code, end.message);
+        """,
+        gateway.url,
+    )
+    origin = gateway.url.replace("http:", "ws:")
+    assert "closed" in printed
+    assert printed[-1] == (
+        f"not_found There is no gateway at {origin}/api: it answers with HTTP status 404."
+        f" Is the path right? Without a proxy in front, the address is {origin}."
+    )
 
 
 async def test_the_transcript_has_what_was_said_before(node_project: Path, gateway: GatewayProcess) -> None:
@@ -382,9 +407,16 @@ STRICT = {
 PROGRAM = """
 import { fetchTranscript, GatewayClient, Recogniser, TranscriptError } from "translation-gateway-client";
 import type { ClientEvent, Codec, SessionOptions, SocketClass } from "translation-gateway-client";
+import type { ClientEventMap, Line, ReconnectPolicy } from "translation-gateway-client";
 import type { RecognisedSpeech, TokenSource, Transcript } from "translation-gateway-client";
 
-declare class AbortController { signal: { readonly aborted: boolean } }
+declare class AbortController {
+  signal: {
+    readonly aborted: boolean;
+    addEventListener(type: string, listener: () => void): void;
+    removeEventListener(type: string, listener: () => void): void;
+  };
+}
 const token: TokenSource = async () => "token";
 const options: SessionOptions = {
   meeting: "standup", name: "Ana", speaks: "en", reads: ["ja"], stability: "stable", originals: true,
@@ -410,6 +442,17 @@ const stop: () => void = client.listen((event: ClientEvent) => {
       shown.push(event.field ?? "");
   }
 });
+client.on("translation.final", (event) => shown.push(event.text), { signal: new AbortController().signal });
+client.on("utterance.refused", ({ code }: ClientEventMap["utterance.refused"]) => shown.push(code));
+// @ts-expect-error: only deltas have it
+client.on("translation.final", (event) => shown.push(event.committed));
+// @ts-expect-error: there is no such event
+client.on("translation.finale", () => undefined);
+for await (const line of client.lines()) shown.push(line.failure ?? line.text);
+const first: IteratorResult<Line, void> = await client.finals().next();
+const reconnect: ReconnectPolicy = { giveUpMs: 60_000 };
+new GatewayClient("https://gateway.example.com", { reconnect, signal: new AbortController().signal });
+new GatewayClient("https://gateway.example.com", { reconnect: false });
 const id: string = client.partial({ text: "let us" });
 client.final({ id, text: "Let us.", lang: "en", start_ms: 0, end_ms: 900 });
 const heard: RecognisedSpeech[] = new Recogniser("ana-").hear({ partial: "let us" });
@@ -428,7 +471,7 @@ declare const codec: Codec;
 new GatewayClient("wss://gateway.example.com/v1/stream", { WebSocket: Own, codec });
 // @ts-expect-error: it is for both directions
 new GatewayClient("wss://gateway.example.com/v1/stream", { codec: { encode: codec.encode } });
-export { limit, stop, transcript, TranscriptError };
+export { first, limit, stop, transcript, TranscriptError };
 """
 
 

@@ -89,6 +89,54 @@ def write_app(folder: Path, node_project: Path) -> None:
     )
 
 
+# As much of React's own types as the component needs: they are a package that is not here.
+REACT_TYPES = """
+declare module "react" {
+  export function useState<T>(first: T): [T, (next: T | ((before: T) => T)) => void];
+  export function useEffect(effect: () => () => void, dependencies: readonly unknown[]): void;
+}
+declare module "react/jsx-runtime" {
+  export namespace JSX { interface IntrinsicElements { [name: string]: object } }
+}
+"""
+COMPONENT = ROOT / "examples/react/Captions.tsx"
+
+
+def tsc(folder: Path, *options: str | Path) -> str:
+    done = subprocess.run(
+        [NODE, TSC, "--ignoreConfig", "--target", "es2023", "--module", "esnext", *options],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+    )
+    return done.stdout
+
+
+def test_the_component_has_the_types_of_the_client(node_project: Path, tmp_path: Path) -> None:
+    (tmp_path / "react.d.ts").write_text(REACT_TYPES)
+    shutil.copy(COMPONENT, tmp_path)
+    (tmp_path / "node_modules").symlink_to(node_project / "node_modules")
+    strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--noEmit"]
+    options = [*strict, "--jsx", "react-jsx", "--moduleResolution", "bundler"]
+    assert tsc(tmp_path, *options, "react.d.ts", "Captions.tsx") == ""
+    wrong = COMPONENT.read_text().replace("failure }) =>", "failed }) =>")
+    (tmp_path / "Captions.tsx").write_text(wrong)
+    assert "Property 'failed' does not exist" in tsc(tmp_path, *options, "react.d.ts", "Captions.tsx")
+
+
+def test_the_component_in_javascript_is_the_one_in_typescript(tmp_path: Path) -> None:
+    """Without its types: what the compiler leaves of it, but for empty lines."""
+    tsc(tmp_path, "--noCheck", "--jsx", "preserve", "--outDir", tmp_path, COMPONENT)
+    shutil.copy(ROOT / ".prettierrc.json", tmp_path)
+    prettier = ROOT / ".venv/node/node_modules/prettier/bin/prettier.cjs"
+    subprocess.run([NODE, prettier, "--log-level", "warn", "--write", "Captions.jsx"], check=True, cwd=tmp_path)
+
+    def lines(file: Path) -> list[str]:
+        return [line for line in file.read_text().splitlines() if line]
+
+    assert lines(COMPONENT.with_suffix(".jsx")) == lines(tmp_path / "Captions.jsx")
+
+
 async def speak(gateway: GatewayProcess) -> None:
     """Ana says three things, once the page has joined, and leaves."""
     async with ana(gateway, "react") as session:

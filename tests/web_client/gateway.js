@@ -138,7 +138,8 @@ export class Session {
   /** @type {any[]} */
   heard = [];
 
-  constructor(options = {}) {
+  /** @param {{isHeard?: boolean}} [program] Whether it listens to all events. */
+  constructor(options = {}, { isHeard = true } = {}) {
     const { sockets } = this;
     class WebSocket extends Socket {
       constructor(url) {
@@ -147,7 +148,7 @@ export class Session {
       }
     }
     this.client = new GatewayClient("http://gateway.example", { reads: ["fr"], WebSocket, ...options });
-    this.client.listen((event) => this.heard.push(event));
+    if (isHeard) this.client.listen((event) => this.heard.push(event));
   }
 
   /** The newest connection, once the client opens it; time passes until it does. */

@@ -5,8 +5,16 @@ import { bytesOf, Frames } from "./wire/frames.js";
 
 /** @import {Codec} from "./wire/frames.js" */
 
-const RECONNECT_FIRST_MS = 250;
-const RECONNECT_MAX_MS = 10_000;
+/**
+ * When to reconnect, in milliseconds. The delay before an attempt is random, below a bound that doubles with each one.
+ * @typedef {object} ReconnectPolicy
+ * @property {number} [firstMs] The bound before the first attempt; 250 by default.
+ * @property {number} [mostMs] The highest bound; 10,000 by default.
+ * @property {number} [giveUpMs] How long to try; for ever by default.
+ */
+
+const FIRST_MS = 250;
+const MOST_MS = 10_000;
 // A connection that lasted less does not reset the back-off: a gateway that accepts clients and drops them again must
 // not be flooded with new connections.
 const STABLE_MS = 15_000;
@@ -22,6 +30,9 @@ const STALLED_MS = 2_500;
 const OPEN = 1;
 // What this client sends when it comes back: without a code, some platforms send 1000, which ends the session.
 const RETURNING = 4000;
+const NO_WEBSOCKET =
+  "There is no WebSocket here. Use Node 22 or newer, or the package ws: " +
+  'import WebSocket from "ws"; new GatewayClient(address, { WebSocket }).';
 const STREAM_PATH = "/v1/stream";
 
 /**
@@ -71,6 +82,10 @@ export class Connection {
   #owner;
   #socketClass;
   #frames;
+  /** @type {ReconnectPolicy} */
+  #policy;
+  /** When the connection was lost, or could not be opened, by `performance.now()`. @type {number | null} */
+  #lostAt = null;
   /** @type {Socket | null} */
   #socket = null;
   /** What has to be waited for before a socket is opened. @type {Promise<void> | null} */
@@ -94,14 +109,16 @@ export class Connection {
 
   /**
    * @param {string} address
-   * @param {{WebSocket?: SocketClass, codec?: Codec}} options The class is used instead of the platform's `WebSocket`.
+   * @param {{WebSocket?: SocketClass, codec?: Codec, reconnect?: ReconnectPolicy | false}} options The class is used instead
+   *   of the platform's `WebSocket`.
    * @param {Owner} owner
    */
-  constructor(address, { WebSocket, codec }, owner) {
+  constructor(address, { WebSocket, codec, reconnect = {} }, owner) {
     this.#url = streamUrl(address);
     this.#owner = owner;
     this.#socketClass = WebSocket;
     this.#frames = new Frames(codec);
+    this.#policy = reconnect || { giveUpMs: 0 };
   }
 
   /** Open a socket now. If there is one, check that it is alive. */
@@ -111,6 +128,7 @@ export class Connection {
       return;
     }
     if (this.#preparation !== null) return;
+    if (this.#socketClass === undefined && typeof WebSocket === "undefined") throw new TypeError(NO_WEBSOCKET);
     clearTimeout(this.#reconnectTimer);
     this.#leaving = false;
     this.#sessionStartedAt = null;
@@ -135,11 +153,30 @@ export class Connection {
     socket.addEventListener("close", (event) => this.#lose(socket, allowsReconnect(event.code), event.reason));
   }
 
-  /** Open a socket after a random delay that grows with each attempt. @param {number} atLeastMs */
+  /**
+   * Open a socket after a random delay that grows with each attempt.
+   * @param {number} atLeastMs
+   * @returns {boolean} False if it is time to give up.
+   */
   openLater(atLeastMs) {
-    const maxMs = Math.min(RECONNECT_FIRST_MS * 2 ** this.#attempts, RECONNECT_MAX_MS);
+    const { firstMs = FIRST_MS, mostMs = MOST_MS, giveUpMs = Infinity } = this.#policy;
+    const now = performance.now();
+    this.#lostAt ??= now;
+    if (now - this.#lostAt >= giveUpMs) return false;
+    const maxMs = Math.min(firstMs * 2 ** this.#attempts, mostMs);
     this.#attempts += 1;
     this.#reconnectTimer = setTimeout(() => this.open(), atLeastMs + Math.random() * maxMs);
+    return true;
+  }
+
+  /** The address of the stream. */
+  get url() {
+    return this.#url;
+  }
+
+  /** Whether its server can be asked over HTTP: not with a class of the caller's, which may know a proxy. */
+  get isPlain() {
+    return this.#socketClass === undefined && typeof fetch === "function";
   }
 
   /** Replace the socket by a new one. The owner is not told that the old one is lost. */
@@ -155,6 +192,7 @@ export class Connection {
   /** The gateway started a session. */
   sessionStarted() {
     this.#sessionStartedAt = performance.now();
+    this.#lostAt = null;
   }
 
   /**
@@ -183,14 +221,15 @@ export class Connection {
 
   /** Close the socket, and do not reconnect. */
   close() {
-    clearTimeout(this.#reconnectTimer);
     this.#leaving = true;
+    this.#lostAt = null;
     this.fail(false);
   }
 
   /** Give up the socket, or the attempt to open one. @param {boolean} mayReconnect */
   fail(mayReconnect) {
     this.#preparation = null;
+    if (!mayReconnect) clearTimeout(this.#reconnectTimer);
     if (this.#socket !== null) this.#lose(this.#socket, mayReconnect);
     else this.#owner.lost(mayReconnect, "");
   }

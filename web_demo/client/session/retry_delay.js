@@ -1,14 +1,12 @@
 // How long to wait before sending again what the gateway refused for the moment.
 
-/** @import {GatewayError} from "./messages.js" */
-
 const DEFAULT_MS = 1_000;
 // Doubling stops here, unless the gateway itself asks for a longer delay.
 const MAX_GROWN_MS = 8_000;
 
 /**
  * Exponential back-off with jitter: one to two times the delay, so that clients do not return together or too early.
- * @param {GatewayError} error
+ * @param {{retry_after_ms?: number | null}} error The gateway's answer.
  * @param {number} [refusals] How many times in a row it was refused.
  */
 export function retryDelayMs(error, refusals = 1) {

@@ -1,0 +1,132 @@
+"""What is on a reader's screen: each utterance as one line, which grows until it is final.
+
+Knows: how lines follow from events. Must not know: sockets, how lines are shown.
+The JavaScript client has the same in web_demo/client/lines.js; tests/client/lines.json is played in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gateway.client.events import Reconnected, SessionEvent
+from gateway.protocol.messages import (
+    Caption,
+    ParticipantJoined,
+    ParticipantLeft,
+    ParticipantUpdated,
+    SessionStart,
+    SessionStarted,
+    SessionUpdated,
+    TranslationDelta,
+    TranslationFailed,
+    TranslationFinal,
+    UtteranceCancelled,
+)
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """An utterance in a language that is read, as it is to be shown now. `print(line)` shows it."""
+
+    # The same for every state of one line, and for no other line.
+    key: str
+    # Public id of the speaker in the meeting.
+    participant: str
+    utterance: str
+    # The speaker's name; may be empty.
+    speaker: str
+    lang: str
+    # Text that stays, then text that may still change.
+    committed: str = ""
+    tentative: str = ""
+    # Whether it is complete.
+    final: bool = False
+    # Why there is no translation, in one sentence.
+    failure: str | None = None
+    # Whether it will never be final, because the speaker gave it up or left: remove the line.
+    gone: bool = False
+
+    @property
+    def text(self) -> str:
+        """What is to be shown."""
+        return self.committed + self.tentative
+
+    def __str__(self) -> str:
+        text = self.text if self.failure is None else f"({self.failure})"
+        return f"{self.speaker}: {text}" if self.speaker else text
+
+
+class Lines:
+    """The lines of a session that are not final yet, and the names of those who speak."""
+
+    def __init__(self, start: SessionStart, started: SessionStarted) -> None:
+        self._reads, self._originals, self._name = list(start.reads), start.originals, start.name or ""
+        self._growing: dict[str, Line] = {}
+        self._names: dict[str, str] = {}
+        self._note_participants(started)
+
+    def apply(self, event: SessionEvent) -> Iterator[Line]:
+        """The lines that an event changes, in their new state."""
+        match event:
+            case Caption() if self._is_read(event.lang):
+                committed, tentative = (event.text, "") if event.final else ("", event.text)
+                said = {"speaker": event.speaker, "committed": committed, "tentative": tentative}
+                yield self._show(event, final=event.final, **said)
+            case TranslationDelta():
+                before = self._growing.get(_key(event))
+                committed = (before.committed if before else "") + event.committed
+                yield self._show(event, committed=committed, tentative=event.tentative)
+            case TranslationFinal():
+                yield self._show(event, final=True, speaker=event.speaker, committed=event.text)
+            case TranslationFailed():
+                yield self._show(event, final=True, speaker=event.speaker, committed="", failure=event.message)
+            case UtteranceCancelled(participant=participant, utterance=utterance):
+                yield from self._remove(
+                    lambda line: (line.participant, line.utterance) == (participant, utterance)
+                )
+            case ParticipantJoined() | ParticipantUpdated():
+                self._names[event.participant] = event.name
+            case ParticipantLeft(participant=participant):
+                self._names.pop(participant, None)
+                yield from self._remove(lambda line: line.participant == participant)
+            case SessionUpdated(reads=reads, stability=stability):
+                self._reads, self._originals = list(reads), event.originals
+                yield from self._remove(lambda line: stability == "final" or not self._is_read(line.lang))
+            case Reconnected(started=started):
+                self._note_participants(started)
+                yield from self._remove(lambda _: True)  # what is still being said comes again
+
+    def _is_read(self, lang: str) -> bool:
+        return self._originals or lang in self._reads
+
+    def _note_participants(self, started: SessionStarted) -> None:
+        self._names = {each.participant: each.name for each in started.participants}
+        self._names[started.participant] = self._name
+
+    def _show(self, event: _Shown, *, final: bool = False, **fields: str) -> Line:
+        key = _key(event)
+        before = self._growing.pop(key, None) or Line(
+            key=key,
+            participant=event.participant,
+            utterance=event.utterance,
+            speaker=self._names.get(event.participant, ""),
+            lang=event.lang,
+        )
+        line = replace(before, **{"tentative": "", **fields}, final=final)
+        if not final:
+            self._growing[key] = line
+        return line
+
+    def _remove(self, applies: Callable[[Line], bool]) -> Iterator[Line]:
+        for line in [line for line in self._growing.values() if applies(line)]:
+            del self._growing[line.key]
+            yield replace(line, committed="", tentative="", gone=True)
+
+
+_Shown = Caption | TranslationDelta | TranslationFinal | TranslationFailed
+
+
+def _key(event: _Shown) -> str:
+    return f"{event.participant}/{event.utterance}/{event.lang}"
