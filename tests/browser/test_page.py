@@ -448,8 +448,11 @@ async def test_typing_shows_a_translation_before_enter(gateway: GatewayProcess, 
         await expect(cell(said, "fr")).to_contain_text("[fr] We move the launch")
         # What may change is marked as such.
         assert any(await seen_by(page, "tentative-fr"))
-        marked = await page.evaluate("getComputedStyle(document.querySelector('.tentative')).textDecorationLine")
-        assert marked == "underline"
+        colours = await page.evaluate("""() => {
+            const tail = document.querySelector(".tentative");
+            return [getComputedStyle(tail).color, getComputedStyle(tail.parentElement).color];
+        }""")
+        assert colours[0] != colours[1]
         assert sent(watch, "utterance.final") == []
 
         await page.keyboard.press("Enter")

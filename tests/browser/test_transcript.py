@@ -646,17 +646,25 @@ async def test_a_row_names_speaker_and_has_all_cells(open_reader: OpenReader) ->
         assert colours[0] == colours[1] == colours[3] != colours[2]
 
 
-async def test_the_last_eight_speakers_have_colours_of_their_own(open_reader: OpenReader) -> None:
-    async with open_reader("ja") as reader, open_reader("ja") as other:
-        people = [f"speaker-{number}" for number in range(40)]
+async def test_speakers_have_colours_and_shapes_by_the_order_in_which_they_first_spoke(
+    open_reader: OpenReader,
+) -> None:
+    async with open_reader("ja") as reader:
+        people = [f"speaker-{number}" for number in range(36)]
         await reader.hear(started(), *(caption(who, "1", "Hello.") for who in people))
-        voice = "(rows) => rows.map((row) => row.style.getPropertyValue('--voice'))"
-        voices = await reader.rows.evaluate_all(voice)
-        for first in range(33):
-            assert len(set(voices[first : first + 8])) == 8
-        # The same for whoever comes later.
-        await other.hear(started(), caption("speaker-7", "1", "Hello."), caption("speaker-0", "1", "Hello."))
-        assert (await other.rows.evaluate_all(voice))[1] == voices[0]
+        # Who speaks again looks as before.
+        await reader.hear(caption("speaker-6", "2", "Again."))
+        voice = "(rows) => rows.map((row) => [row.style.getPropertyValue('--voice'), row.dataset.shape])"
+        voices = [tuple(each) for each in await reader.rows.evaluate_all(voice)]
+        assert voices[:6] == [(f"var(--voice-{number})", str(number)) for number in range(1, 7)]
+        assert voices[6] == voices[36] == ("var(--voice-1)", "2")
+        assert len(set(voices[:36])) == 36
+        looks = """(names) => names.slice(0, 6).map((name) => {
+            const { borderRadius, clipPath, height } = getComputedStyle(name, "::before");
+            return [getComputedStyle(name).color, `${borderRadius} ${clipPath} ${height}`];
+        })"""
+        colours, shapes = zip(*await reader.page.locator(".voice-name").evaluate_all(looks), strict=True)
+        assert len(set(colours)) == len(set(shapes)) == 6
 
 
 async def test_a_name_turns_nothing_around_it(open_reader: OpenReader) -> None:
@@ -718,15 +726,19 @@ async def test_original_stands_above_columns_that_lack_it(open_reader: OpenReade
         await expect(reader.rows.last.get_by_test_id("original")).to_have_text("Good.")
 
 
-async def test_unstable_text_is_marked_and_shown_as_asked(open_reader: OpenReader) -> None:
+async def test_unstable_text_differs_by_its_colour_and_is_shown_as_asked(open_reader: OpenReader) -> None:
     async with open_reader("ja") as reader:
         await reader.hear(started(), partial("ana", "1", "Good"), delta("ana", "1", "ja", "[ja] Go", " od"))
         tentative = reader.page.get_by_test_id("tentative-ja")
         await expect(tentative).to_have_text("od")
         style = "(text) => [getComputedStyle(text).textDecoration, getComputedStyle(text).color]"
         line, colour = await tentative.evaluate(style)
-        assert "dotted" in line
+        assert "none" in line
         assert colour != (await reader.cell("ana/1", "ja").evaluate(style))[1]
+        # Where there are few colours, a line says it.
+        await reader.page.emulate_media(forced_colors="active")
+        assert "dotted" in (await tentative.evaluate(style))[0]
+        await reader.page.emulate_media(forced_colors="none")
         await expect(reader.rows).to_have_attribute("data-state", "speaking")
 
         await reader.show("ja", stability="stable")
