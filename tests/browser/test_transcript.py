@@ -1063,12 +1063,19 @@ async def test_where_translations_into_a_language_begin_is_said(open_reader: Ope
 
 
 @pytest.mark.parametrize(
-    ("lang", "text"), [("en", "Good morning, everyone."), ("ja", "おはようございます、皆さん。")]
+    ("lang", "text"),
+    [
+        ("en", "Good morning, everyone."),
+        ("ja", "おはようございます、皆さん。"),
+        ("ja", "今月の利益率はわずか12%"),
+        ("zh", "大家早上好，会议开始了。"),
+        ("zh", "本月的利润率仅为12%"),
+    ],
 )
 async def test_full_stop_and_caret_never_stand_alone(open_reader: OpenReader, lang: str, text: str) -> None:
     async with open_reader(lang, viewport={"width": 800, "height": 400}) as reader:
         await reader.hear(
-            started(), partial("ana", "1", text[:-1], lang=lang), delta("bo", "1", lang, text[:-1], ".")
+            started(), partial("ana", "1", text[:-1], lang=lang), delta("bo", "1", lang, text[:-1], text[-1])
         )
         lines = """async ([growing, tentative, done]) => {
             const top = (node, from, to) => {
