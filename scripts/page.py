@@ -71,7 +71,10 @@ def bundle(destination: Path) -> list[str]:
 
 def bundle_styles(paths: list[str]) -> str:
     """One minified style sheet, in the order of the document."""
-    return esbuild("--loader=css", stdin="".join(f'@import "./{path}";\n' for path in paths)).strip()
+    imports = "".join(f'@import "./{path}";\n' for path in paths)
+    made = esbuild("--loader=css", "--external:*.woff2", stdin=imports).strip()
+    # References to the faces stay as tokens.css has them, and from now on they are the document's.
+    return made.replace("url(./fonts/", "url(./page/fonts/")
 
 
 def esbuild(*arguments: str, stdin: str | None = None) -> str:

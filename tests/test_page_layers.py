@@ -21,11 +21,11 @@ MOST_MODULES = 15
 # `import "…"`, `import … from "…"`, `export … from "…"`, `import("…")`, and the same in JSDoc.
 _IMPORT = re.compile(r"""\b(?:from|import)\s*\(?\s*["'](\.[^"']+)["']""")
 
-# Icons are no text, and what is built imports otherwise.
+# Icons and faces are no text, and what is built imports otherwise.
 FILES = {
     file.relative_to(ROOT).as_posix(): file.read_text()
     for file in ROOT.rglob("*")
-    if file.is_file() and file.suffix != ".png" and "built" not in file.parts
+    if file.is_file() and file.suffix not in (".png", ".woff2") and "built" not in file.parts
 }
 SCRIPTS = sorted(path for path in FILES if path.endswith(".js"))
 

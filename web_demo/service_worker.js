@@ -9,6 +9,8 @@ const OFFLINE_PAGE = "./offline/offline.html";
 const PARTS = [
   OFFLINE_PAGE,
   "./offline/offline.css",
+  "./page/tokens.css",
+  "./page/fonts/commissioner-latin.woff2",
   "./offline/offline.js",
   "./offline/offline_words.js",
   "./favicon.svg",

@@ -57,8 +57,8 @@ _PARTS = {".css", ".js"}
 # Headers of documents. On scripts and style sheets they have no effect, and are as large as some of the files.
 _POLICY = (
     "default-src 'none'; script-src 'self'{script}; style-src 'self'{style}; img-src 'self'; connect-src 'self'; "
-    "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types service-worker"
+    "font-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types service-worker"
 )
 _DOCUMENT = {
     "Content-Security-Policy": _POLICY.format(script="", style=""),
@@ -91,8 +91,10 @@ def routes(folder: Path | None = None, *, demo_controls: bool) -> list[BaseRoute
 def admin_routes() -> list[BaseRoute]:
     """The page of the administration at `/admin/`, which looks like the product's. Raises `StartupError`."""
     product = _read(_folder())
-    shared = {"style.css": product["page/style.css"], "favicon.svg": product["favicon.svg"]}
-    files = {**_read(_PACKAGE / "server" / "administration" / "page"), **shared}
+    looks = [path for path in product if re.fullmatch(r"page/(?:(?:style|tokens)\.css|fonts/.+)", path)]
+    shared = {path.removeprefix("page/"): product[path] for path in looks}
+    own = _read(_PACKAGE / "server" / "administration" / "page")
+    files = {**own, **shared, "favicon.svg": product["favicon.svg"]}
     return [Route("/admin/{path:path}", _Page(dict(sorted(files.items())), at="/admin/"))]
 
 
@@ -231,10 +233,11 @@ def _with_assets(files: Mapping[str, bytes], assets: str) -> bytes:
     """The document, with its references to files of the page changed to their address under `assets`."""
 
     def moved(reference: re.Match[bytes]) -> bytes:
-        attribute, path = reference.groups()
-        return attribute + b"./" + assets.encode() + path if path.decode() in files else reference[0]
+        before, path = reference.groups()
+        return before + b"./" + assets.encode() + path if path.decode() in files else reference[0]
 
-    return re.sub(rb'((?:href|src)=")\./([^"?#]+)', moved, files[_INDEX])
+    # In attributes, and in style sheets that are written into the document.
+    return re.sub(rb'((?:href|src)="|url\()\./([^"?#)]+)', moved, files[_INDEX])
 
 
 def _matches(if_none_match: str, etag: str) -> bool:

@@ -80,7 +80,8 @@ async def test_nothing_but_the_offline_page_is_kept(gateway: GatewayProcess, ope
         await connected(page)
         assert await page.evaluate("navigator.serviceWorker.controller !== null")
         parts = ("offline.css", "offline.html", "offline.js", "offline_words.js")
-        shell = ["/favicon.svg", *(f"/offline/{part}" for part in parts)]
+        looks = ["/page/fonts/commissioner-latin.woff2", "/page/tokens.css"]
+        shell = ["/favicon.svg", *(f"/offline/{part}" for part in parts), *looks]
         assert await page.evaluate(KEPT) == shell
 
 

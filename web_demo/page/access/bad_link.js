@@ -1,5 +1,6 @@
 // Shown instead of a meeting where a link cannot lead to one: what is wrong with it. Must not know how a meeting is opened.
 
+import { cover } from "../ui/cover.js";
 import { button, element } from "../ui/dom.js";
 import { t } from "../words/words.js";
 
@@ -10,13 +11,15 @@ import { t } from "../words/words.js";
  * @param {() => void} options.onOpenOwn
  */
 export function badLink({ id, mostChars, onOpenOwn }) {
-  const card = element("section", "card last-screen");
+  const card = element("section", "last-screen");
   card.dataset.testid = "bad-link";
   card.append(
-    element("h2", "", t("link.title")),
-    element("p", "", problem(id.trim(), mostChars)),
-    element("p", "hint", t("link.hint")),
-    button("secondary", t("link.own"), "open-own", onOpenOwn),
+    cover(
+      element("h2", "", t("link.title")),
+      element("p", "", problem(id.trim(), mostChars)),
+      element("p", "hint", t("link.hint")),
+      button("secondary", t("link.own"), "open-own", onOpenOwn),
+    ),
   );
   return card;
 }

@@ -1,6 +1,7 @@
 // Shown once the meeting is over, or was left: how long one was there, what there is to keep, and the way back. Must not know
 // the connection.
 
+import { cover } from "../ui/cover.js";
 import { button, element } from "../ui/dom.js";
 import { pageLanguage, t } from "../words/words.js";
 
@@ -8,7 +9,7 @@ const MINUTE_S = 60;
 const HOUR_MIN = 60;
 
 export class LastScreen {
-  element = element("section", "card last-screen");
+  element = element("section", "last-screen");
   #title = element("h2", "");
   #what = element("p", "");
   #stayed = element("p", "hint");
@@ -24,7 +25,7 @@ export class LastScreen {
       this.#join.disabled = true;
       onJoin();
     });
-    this.element.append(this.#title, this.#what, this.#stayed, this.#join, this.#keep);
+    this.element.append(cover(this.#title, this.#what, this.#stayed, this.#join), this.#keep);
   }
 
   /**

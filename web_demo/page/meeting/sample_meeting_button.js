@@ -81,7 +81,8 @@ export class SampleMeetingButton {
       this.#readingBefore = reading();
       const max = WIDE.matches ? maxLanguages() : NARROW_LANGUAGES;
       const reads = [...new Set([...this.#readingBefore.reads, ...tags()])].slice(0, max);
-      onRead({ reads, originals: false }); // the originals are among so many languages
+      // A column for each shows that it is translated. One language at a time does so with what was said above it.
+      onRead({ reads, originals: !WIDE.matches });
     } else if (!isPlaying && this.#readingBefore !== null) {
       onRead(this.#readingBefore);
       this.#readingBefore = null;

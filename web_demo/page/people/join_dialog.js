@@ -1,13 +1,17 @@
 // Asks for name, language and role, as far as one may choose them, before one joins a meeting. Must not know the connection.
 
+import { cover } from "../ui/cover.js";
 import { element } from "../ui/dom.js";
 import { untranslated } from "../settings/reading_settings.js";
 import { dropdown, fieldset, labelled, radioButtons } from "../ui/form_controls.js";
-import { bilingualName, preferredLanguages } from "../ui/languages.js";
+import { bilingualName, nativeName, preferredLanguages, textDirection } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
 import { t } from "../words/words.js";
 
 /** @typedef {import("../ui/languages.js").Language} Language */
+
+// So many names of languages are on the cover.
+const MOST_TONGUES = 8;
 
 const FREE = { speak: true, read: true, name: "" };
 
@@ -21,7 +25,7 @@ const FREE = { speak: true, read: true, name: "" };
  * @returns {Promise<{name: string, lang: string, speaks: boolean}>}
  */
 export function askToJoin({ languages, nameOf, meeting, nameChars = 80, access = FREE }) {
-  const dialog = element("dialog", "dialog");
+  const dialog = element("dialog", "dialog join-dialog");
   dialog.ariaLabel = t("meeting.join");
   dialog.dataset.testid = "join";
   const form = element("form", "join-form");
@@ -53,17 +57,24 @@ export function askToJoin({ languages, nameOf, meeting, nameChars = 80, access =
     (chosen) => (role = chosen),
   );
 
+  const tongues = element("p", "tongues");
+  const showTongues = () => tongues.replaceChildren(...namesOf(languages, access.read ? reads.value : ""));
+  reads.addEventListener("change", showTongues);
+  showTongues();
+  const title = cover(
+    ...(meeting ? [element("p", "hint dialog-meeting", meeting)] : []),
+    element("h2", "", t("meeting.join")),
+    tongues,
+  );
   const questions = element("div", "join-questions");
   questions.append(
-    element("h2", "dialog-heading", t("meeting.join")),
-    ...(meeting ? [element("p", "hint dialog-meeting", meeting)] : []),
     ...(access.name ? [] : [labelled(t("name.yours"), name)]),
     ...(access.read
       ? [labelled(t("join.read"), reads), element("p", "hint", untranslated(new Set(languages.map(({ tag }) => tag))))]
       : []),
     ...(mayChoose ? [fieldset(t("join.role"), roles)] : []),
   );
-  form.append(questions, element("button", "primary", t("join.action")));
+  form.append(title, questions, element("button", "primary", t("join.action")));
   dialog.append(form);
   document.body.append(dialog);
 
@@ -82,4 +93,19 @@ export function askToJoin({ languages, nameOf, meeting, nameChars = 80, access =
     dialog.addEventListener("close", () => dialog.isConnected && dialog.showModal());
     dialog.showModal();
   });
+}
+
+/**
+ * The languages of the meeting by their own names, with a line below the one that is read.
+ * @param {readonly Language[]} languages
+ * @param {string} chosen
+ */
+function namesOf(languages, chosen) {
+  const first = languages.filter(({ tag }, place) => tag === chosen || place < MOST_TONGUES);
+  const names = first.map(({ tag, name }) => {
+    const made = element(tag === chosen ? "b" : "span", "", nativeName(tag) || name);
+    return Object.assign(made, { lang: tag, dir: textDirection(tag) });
+  });
+  const more = languages.length - names.length;
+  return more > 0 ? [...names, element("span", "", `+${more}`)] : names;
 }

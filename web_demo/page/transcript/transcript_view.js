@@ -15,8 +15,9 @@ import { AS_SPOKEN, UtteranceRow } from "./utterance_row.js";
 /** @typedef {import("./utterance_row.js").Shown} Shown */
 /** @typedef {"table" | "stacked" | "single"} Layout */
 
-const COLOURS = 8;
-// How many speakers keep their colour.
+// Colours of speakers, and as many shapes: each has one of both, by the order in which they first spoke.
+const VOICES = 6;
+// How many speakers keep theirs.
 const MAX_SPEAKERS = 200;
 // So near to the end, in px, the view follows new text.
 const NEAR_END_PX = 24;
@@ -28,11 +29,6 @@ const MIN_ROOM = 3;
 /** @param {Element} part */
 function topOf(part) {
   return part.getBoundingClientRect().top;
-}
-
-/** @param {string} text */
-function hash(text) {
-  return [...text].reduce((sum, char) => (sum * 31 + (char.codePointAt(0) ?? 0)) >>> 0, 7);
 }
 
 export class TranscriptView {
@@ -52,8 +48,9 @@ export class TranscriptView {
   #jump;
   /** @type {Map<string, UtteranceRow>} */
   #byKey = new Map();
-  /** Participant → colour; the one who spoke last is last. @type {Map<string, number>} */
-  #colours = new Map();
+  /** Participant → how many spoke before they first did; the one who spoke last is last. @type {Map<string, number>} */
+  #voices = new Map();
+  #voicesHeard = 0;
   /** @type {Omit<Shown, "columns">} */
   #shown = { reads: [], originals: true, stability: "live" };
   #switch = new LanguageSwitch(() => this.#showRows());
@@ -188,7 +185,7 @@ export class TranscriptView {
 
   /** @param {Entry} entry */
   #add(entry) {
-    const row = new UtteranceRow(entry, { ...this.#options, colour: this.#colourOf(entry.participant) });
+    const row = new UtteranceRow(entry, { ...this.#options, voice: this.#voiceOf(entry.participant) });
     row.show(this.#rowsShown);
     this.#byKey.set(entry.key, row);
     this.#rows.insertBefore(row.element, this.#placeOf(entry));
@@ -233,19 +230,15 @@ export class TranscriptView {
   }
 
   /**
-   * A colour that is usually the same in all windows, and never that of another of the latest speakers.
+   * The colour and the shape of a speaker. The seventh has the first colour with the second shape, and so on.
    * @param {string} participant
    */
-  #colourOf(participant) {
-    let colour = this.#colours.get(participant);
-    if (colour === undefined) {
-      const taken = new Set([...this.#colours.values()].slice(1 - COLOURS));
-      for (colour = hash(participant) % COLOURS; taken.has(colour);) colour = (colour + 1) % COLOURS;
-    }
-    this.#colours.delete(participant);
-    this.#colours.set(participant, colour);
-    evictOldest(this.#colours, MAX_SPEAKERS);
-    return colour;
+  #voiceOf(participant) {
+    const order = this.#voices.get(participant) ?? this.#voicesHeard++;
+    this.#voices.delete(participant);
+    this.#voices.set(participant, order);
+    evictOldest(this.#voices, MAX_SPEAKERS);
+    return { colour: (order % VOICES) + 1, shape: ((order + Math.floor(order / VOICES)) % VOICES) + 1 };
   }
 
   /** Keep the focus in the transcript when an element goes. @param {Element | undefined} part */

@@ -141,16 +141,16 @@ export class UtteranceRow {
   /**
    * @param {Entry} entry
    * @param {object} options
-   * @param {number} options.colour Which of the speakers' colours.
+   * @param {{colour: number, shape: number}} options.voice Which of the speakers' colours and shapes, from 1.
    * @param {(tag: string) => string} options.nameOf
    * @param {(entry: Entry) => void} options.onCancel
    */
-  constructor(entry, { colour, nameOf, onCancel }) {
+  constructor(entry, { voice, nameOf, onCancel }) {
     this.entry = entry;
     this.#nameOf = nameOf;
     this.element = element("li", entry.own ? "utterance own" : "utterance");
-    Object.assign(this.element.dataset, { testid: "utterance", key: entry.key });
-    this.element.style.setProperty("--voice", `var(--voice-${colour})`);
+    Object.assign(this.element.dataset, { testid: "utterance", key: entry.key, shape: voice.shape });
+    this.element.style.setProperty("--voice", `var(--voice-${voice.colour})`);
     const head = this.#head;
     const name = element("span", "voice-name");
     name.append(this.#name);
