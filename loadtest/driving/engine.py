@@ -96,7 +96,7 @@ class _VllmClient(_EngineClient):
     async def _stream(self, request: TranslationRequest, on_piece: Callable[[str, int], None]) -> None:
         raw = self._raw
         # A gateway, too, writes the prompt once the line has come.
-        prompt = raw.encoder.encode(request)
+        prompt = await raw.encoder.encode(request)
         tokens = raw.tokens_input(prompt.ids)
         async with aclosing(raw.llm.generate(tokens, raw.sampling(prompt.max_tokens), request.id)) as outputs:
             async for output in outputs:

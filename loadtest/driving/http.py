@@ -295,13 +295,14 @@ class _SseClient(_Posting):
         self._requests: dict[tuple[str, str], bytes | str] = {}
 
     async def open_for(self, lines: Sequence[Line]) -> None:
-        self._requests = {(line.id, line.targets[0]): self._request(line) for line in lines}
+        requests = await asyncio.gather(*map(self._request, lines))
+        self._requests = {(line.id, line.targets[0]): one for line, one in zip(lines, requests, strict=True)}
         await super().open_for(lines)
 
-    def _request(self, line: Line) -> bytes | str:
+    async def _request(self, line: Line) -> bytes | str:
         """What goes over the wire, or why it cannot."""
         try:
-            prompt = self._prompts.encode(line)
+            prompt = await self._prompts.encode(line)
         except GatewayError as error:
             return error.code
         sampling = self._prompts.sampling

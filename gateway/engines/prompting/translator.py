@@ -57,7 +57,7 @@ class PromptTranslator:
         asked = replace(request, text=folded.text, prefix=begun[0], draft=begun[1])
         reading = _Reading(request, Unfolding(folded, encoder.joint), on_event)
         calibration = self._calibration if request.final else None
-        prompt = await encoder.encode_soon(asked)
+        prompt = await encoder.encode(asked)
         common = self._prompt(asked)
         verified = VerifiedPrefix()
         if asked.prefix or asked.draft:
