@@ -514,7 +514,7 @@ class Encoder:
 
     stop_token_ids = (7,)
 
-    def encode(self, request: Any) -> EncodedPrompt:
+    async def encode(self, request: Any) -> EncodedPrompt:
         if request.text == "TOO LONG":
             raise EngineFailed("The window does not hold it.")
         text = f"<{request.source}>{request.text}"
