@@ -19,11 +19,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from gateway import metrics
-from gateway.domain.errors import (
-    GatewayError,
-    LogUnavailable,
-    SessionReplaced,
-)
+from gateway.domain.errors import GatewayError, LogUnavailable, SessionReplaced
 from gateway.domain.grants import Grant, Revocation, account_of_tenant, tenant_of
 from gateway.domain.log import Accepted, Unfinished, Utterance
 from gateway.domain.ports import EventLog, SessionStore

@@ -17,11 +17,7 @@ from msgspec.structs import replace
 
 from gateway.domain.errors import LimitExceeded, LogUnavailable, QuotaExceeded, RateLimited
 from gateway.domain.grants import Revocation, tenant_of
-from gateway.domain.log import (
-    LoggedMeeting,
-    LogUsage,
-    Unfinished,
-)
+from gateway.domain.log import LoggedMeeting, LogUsage, Unfinished
 from gateway.domain.ports import EventLog, LiveChannel, SessionStore
 from gateway.domain.session_store import UNBOUNDED, Bounds, StoredSession, TenantCounts
 from gateway.domain.sessions import SessionRecord, UsedToken
