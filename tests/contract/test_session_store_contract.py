@@ -33,7 +33,7 @@ def record(participant: str = "ana", *reads: str, meeting: str = "acme/m", **mor
 
 
 def present(participant: str = "ana", *reads: str, **more: Any) -> Present:
-    return Present.of(record(participant, *reads, **more))
+    return Present.from_record(record(participant, *reads, **more))
 
 
 class Gateway:
@@ -220,11 +220,13 @@ async def test_everybody_is_told_who_comes_changes_and_leaves(two: Two) -> None:
                 assert await two.here.session_store.save(ANA, fence, step)
             elif step is None:
                 await two.here.session_store.end(ANA, fence)
-            expected = {} if step is None else {"ana": Present.of(step)}
+            expected = {} if step is None else {"ana": Present.from_record(step)}
             for audience in audiences:
                 await audience.sees(expected)
         for audience in audiences:
-            assert audience.told == [("ana", None if step is None else Present.of(step)) for step in steps]
+            assert audience.told == [
+                ("ana", None if step is None else Present.from_record(step)) for step in steps
+            ]
 
 
 async def test_invisible_session_changes_are_not_told(two: Two) -> None:

@@ -92,7 +92,7 @@ async def test_live_texts_wait_for_live_news_does_not() -> None:
     outbox = Outbox(10**6)
     reader = feed(outbox)
     reader.show(Payload(Pong("shown too early")))
-    reader.tell(Payload(Pong("news")))
+    reader.send_now(Payload(Pong("news")))
     await reader.replay(page())
     reader.show(Payload(Pong("shown")))
     assert await received(outbox) == [Pong("news"), Pong("shown")]

@@ -18,9 +18,9 @@ import pytest
 
 from gateway.domain.engine import EngineState
 from gateway.domain.errors import EngineUnavailable, StartupError
-from gateway.engines.host import kept as module
+from gateway.engines.host import kept_hosts as module
 from gateway.engines.host import main, orphans
-from gateway.engines.host.kept import KeptHosts, look
+from gateway.engines.host.kept_hosts import KeptHosts, look
 from gateway.engines.host.main import Keep, Role
 from gateway.engines.host.messages import PROTOCOL, Hello
 from gateway.engines.host.proxy import HostedEngine
