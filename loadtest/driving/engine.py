@@ -60,9 +60,7 @@ class _EngineClient(Requests):
 
         def on_piece(text: str, tokens: int) -> None:
             parts.append((text, tokens))
-            # There is something to read.
-            if answer.first_s is None and text.strip():
-                answer.first_s = time.monotonic()
+            answer.show(text)
 
         answer.sent_s = time.monotonic()
         try:

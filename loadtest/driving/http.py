@@ -269,9 +269,7 @@ class Completion:
             self._answer.failed = chunk.error.message[:_SHOWN_CHARS] or "the server reports an error"
         for choice in chunk.choices:
             self._text.append(choice.text)
-            # There is something to read.
-            if self._answer.first_s is None and choice.text.strip():
-                self._answer.first_s = time.monotonic()
+            self._answer.show(choice.text)
         if chunk.usage is not None:
             self._tokens = chunk.usage.completion_tokens
 

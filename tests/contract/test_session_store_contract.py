@@ -302,7 +302,7 @@ async def test_who_comes_while_somebody_subscribes_is_not_missed(two: Two) -> No
 # Bounds
 
 
-async def test_a_tenant_has_so_many_sessions_over_all_gateways(two: Two) -> None:
+async def test_sessions_are_bounded_over_all_gateways(two: Two) -> None:
     bounds = Bounds(sessions=2)
     fence = await two.here.session_store.begin(ANA, record("ana"), bounds)
     await two.there.session_store.begin(BO, record("bo"), bounds)
@@ -316,7 +316,7 @@ async def test_a_tenant_has_so_many_sessions_over_all_gateways(two: Two) -> None
     assert await two.here.session_store.counts("other") == TenantCounts(1, 1)
 
 
-async def test_a_tenant_has_so_many_meetings_over_all_gateways(two: Two) -> None:
+async def test_meetings_are_bounded_over_all_gateways(two: Two) -> None:
     bounds = Bounds(meetings=1)
     fence = await two.here.session_store.begin(ANA, record("ana"), bounds)
     await two.there.session_store.begin(BO, record("bo"), bounds)
@@ -341,7 +341,7 @@ async def test_one_of_several_gets_the_last_place(two: Two) -> None:
     assert sum(isinstance(each, QuotaExceeded) for each in begun) == 5
 
 
-async def test_a_meeting_reads_so_many_languages_over_all_gateways(two: Two) -> None:
+async def test_languages_are_bounded_over_all_gateways(two: Two) -> None:
     bounds = Bounds(languages=(("the limit meeting_languages", 3), ("this tenant's quota languages", 2)))
     here, there = two.here.session_store, two.there.session_store
     ana = await here.begin(ANA, record("ana", "de"), bounds)

@@ -181,7 +181,7 @@ class Told:
         return [payload.message for payload in await outbox.get()] if outbox.bytes else []
 
 
-async def test_members_are_told_of_the_others_wherever_they_are() -> None:
+async def test_members_see_participants_of_every_gateway() -> None:
     meeting = Told("ana", "cy")
     meeting.put("ana", ANA)
     assert await meeting.told("ana") == []

@@ -281,7 +281,7 @@ def test_host_of_another_user_is_not_asked(planted: Path, monkeypatch: pytest.Mo
             find()
 
 
-def test_hosts_in_a_folder_that_others_change_are_not_looked_for(planted: Path) -> None:
+def test_hosts_in_a_shared_folder_are_refused(planted: Path) -> None:
     planted.chmod(0o777)
     for find in (lambda: KeptHosts(planted, 60), lambda: look(planted, ["a"])):
         with pytest.raises(StartupError, match="can be changed by other users"):

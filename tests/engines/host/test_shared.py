@@ -22,7 +22,7 @@ from tests.patience import until
 FAST = Script(first_token_s=0, token_s=0.001, rules=(Rule(match="endless", repeat=20_000),))
 
 
-async def test_it_waits_for_the_parents_word_and_shows_it() -> None:
+async def test_it_shows_what_the_parent_says() -> None:
     async with shared_engine(SimulatedEngine(FAST)) as shared:
         engine = SharedEngine()
         told: list[EngineState] = []
@@ -42,7 +42,7 @@ async def test_it_waits_for_the_parents_word_and_shows_it() -> None:
         await engine.stop()
 
 
-async def test_worker_sees_death_of_host_and_uses_the_next() -> None:
+async def test_worker_moves_to_the_next_host() -> None:
     async with shared_engine(SimulatedEngine(FAST)) as first, worker(first) as engine:
         running = events_of(engine, request("endless"))
         await anext(running)

@@ -253,7 +253,7 @@ async def test_what_is_recent_is_read_without_what_is_older(server: RedisServer)
 # The store goes away and comes back
 
 
-async def test_what_was_acknowledged_survives_the_death_of_the_store(server: RedisServer) -> None:
+async def test_acknowledged_work_survives_store_death(server: RedisServer) -> None:
     async with opened(server.url) as ana, opened(server.url) as ben, reading(ben, "ja") as live:
         acknowledged: dict[int, str] = {}
 
