@@ -27,7 +27,7 @@ from gateway.domain.ports import Engine
 from gateway.domain.quotas import NO_QUOTA
 from gateway.domain.sessions import Handover
 from gateway.engine import engine_pool, lane_changes, pool_lane, show_engines, supervised
-from gateway.engines.host.kept import KeptHosts
+from gateway.engines.host.kept_hosts import KeptHosts
 from gateway.engines.host.messages import Wanted
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.pool import Pool
@@ -119,7 +119,7 @@ class Gateway:
             handover_file.check(Path(file))
             self._earlier = handover_file.read(Path(file))
         self.store = Store(
-            settings, lambda account: self.quotas.of(tenant_of_account(account)).log_bytes, self._earlier
+            settings, lambda account: self.quotas.quota_of(tenant_of_account(account)).log_bytes, self._earlier
         )
         self.log, self.session_store = self.store.log, self.store.session_store
         self.webhooks = Deliveries(settings.webhooks, self.store.webhooks)
@@ -349,7 +349,7 @@ class Gateway:
             await asyncio.gather(self.store.sweep(), self._tell_usage())
 
     async def _tell_usage(self) -> None:
-        await self.quotas.tell(self.store.meter, self.scheduler.waiting_by_tenant())
+        await self.quotas.report_usage(self.store.meter, self.scheduler.waiting_by_tenant())
 
     async def _sweep(self) -> None:
         """What has expired is let go of, every second."""

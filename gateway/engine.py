@@ -23,8 +23,8 @@ from gateway.domain.engine import EngineState
 from gateway.domain.errors import StartupError
 from gateway.domain.pairs import PairPattern
 from gateway.domain.ports import Engine
-from gateway.engines.host.kept import KeptHosts, Waiting, look
-from gateway.engines.host.kept import check as check_kept
+from gateway.engines.host.kept_hosts import KeptHosts, Waiting, look
+from gateway.engines.host.kept_hosts import check as check_kept
 from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.pool import Lane, Pool, Watched
 from gateway.engines.prompting.completions import Completions

@@ -153,7 +153,7 @@ class Store:
             for store in stores:
                 await store.start()
             self._ids = await ids_of(stores)
-            self._placement.know(self._ids)
+            self._placement.set_stores(self._ids)
             self.meter = RedisMeter(stores[self._placement.common])
             self.glossaries = RedisGlossaries(stores[self._placement.common])
             metrics.STORE_AVAILABLE.set_function(lambda: all([store.commands.is_answered for store in stores]))

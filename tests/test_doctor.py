@@ -14,7 +14,7 @@ from gateway.config import AuthSettings, EngineSettings, Settings, StoreSettings
 from gateway.doctor import Finding, examine
 from gateway.domain.webhooks import Webhook
 from gateway.engine import hosted, kept_hosts
-from gateway.engines.host import kept as kept_module
+from gateway.engines.host import kept_hosts as kept_module
 from gateway.engines.simulated import Script
 from gateway.engines.vllm import hardware
 from gateway.identity import key_file
@@ -22,7 +22,7 @@ from gateway.identity.key_file import KeyFile
 from loadtest.systems.server import free_port
 from tests.administration import Operator
 from tests.certificates import certificate
-from tests.engines.host.test_kept import Impatient
+from tests.engines.host.test_kept_hosts import Impatient
 from tests.engines.vllm.nvml import Device, installed
 from tests.redis_server import shared_server
 from tests.workers.gateways import taken_port

@@ -335,7 +335,7 @@ class Meter(Protocol):
     - what waits at a gateway that was not heard of for `LEASE_S` does not count.
     """
 
-    async def tell(self, metered: Metered) -> Totals:
+    async def record(self, metered: Metered) -> Totals:
         """Add what this gateway has had translated. Raises `LogUnavailable`; then it is to be told again."""
 
 

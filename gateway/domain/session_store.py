@@ -27,7 +27,7 @@ class Present(Struct, frozen=True):
     reads: tuple[str, ...]
 
     @classmethod
-    def of(cls, record: SessionRecord) -> Present:
+    def from_record(cls, record: SessionRecord) -> Present:
         return cls(record.name, record.speaks, record.reads)
 
 

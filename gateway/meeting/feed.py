@@ -72,7 +72,7 @@ class Feed:
         if self._seam.live:
             self.outbox.put_shared(payload)
 
-    def tell(self, payload: Payload) -> None:
+    def send_now(self, payload: Payload) -> None:
         """What has no place in the order of the log."""
         self.outbox.put_shared(payload)
 

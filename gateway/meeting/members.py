@@ -185,7 +185,7 @@ class Presence:
         """Everybody else, as members were told of them. but: a participant's id."""
         return [Participant(*_fields(each, present)) for each, present in self._told.items() if each != but]
 
-    def tell(self, participant: str) -> None:
+    def tell_members(self, participant: str) -> None:
         """Tell members what has changed about a participant since they were told."""
         before, present = self._told.get(participant), self._present.get(participant)
         if present == before:
@@ -202,7 +202,7 @@ class Presence:
         payload = Payload(message)
         for member in self._members:
             if member.participant != participant and member.feed is not None:
-                member.feed.tell(payload)
+                member.feed.send_now(payload)
 
 
 def _fields(participant: str, present: Present) -> tuple[str, str, str | None, list[str]]:

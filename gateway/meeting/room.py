@@ -279,7 +279,7 @@ class Room:
 
     def _put_present(self, participant: str, present: Present | None) -> None:
         if self.presence.put(participant, present):
-            self.take_turn(participant, ("present", ""), partial(self.presence.tell, participant))
+            self.take_turn(participant, ("present", ""), partial(self.presence.tell_members, participant))
 
     # ------------------------------------------------------------ what was said
 

@@ -94,7 +94,7 @@ class JoinLimits:
         What is too much here is too much over all gateways, and the session store need not be asked.
         """
         # First the tenant: what it has too much of must not use up what the address may.
-        if (most := self._quotas.of(tenant).joins) is not None:
+        if (most := self._quotas.quota_of(tenant).joins) is not None:
             check_joins(most, self._tenants.count(tenant, most, now_s))
         if wait_s := self._addresses.count(address, self._joins_per_address, now_s):
             message = f"This address has joined {self._joins_per_address} times within a minute."
@@ -102,7 +102,7 @@ class JoinLimits:
 
     def bounds(self, meeting: str) -> Bounds:
         """What holds over all gateways. meeting: its key."""
-        quota = self._quotas.of(tenant_of(meeting))
+        quota = self._quotas.quota_of(tenant_of(meeting))
         languages = {"the limit meeting_languages": self._limits.meeting_languages}
         if quota.languages is not None:
             languages["this tenant's quota languages"] = quota.languages

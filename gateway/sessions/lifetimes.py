@@ -161,7 +161,7 @@ class Lifetimes:
             session.expire()
         elif left_s <= _WARNING_S and not session.warned and session.member.feed is not None:
             session.warned = True
-            session.member.feed.tell(Payload(TokenExpiring(expires_in_ms=max(1, round(left_s * 1_000)))))
+            session.member.feed.send_now(Payload(TokenExpiring(expires_in_ms=max(1, round(left_s * 1_000)))))
 
     def _close_revoked(self, session: LocalSession, code: CloseCode, why: GatewayError) -> None:
         _log.info("session %s… is revoked", session.member.participant)

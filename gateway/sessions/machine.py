@@ -608,7 +608,7 @@ class SessionState:
     def _apply(self, update: Update) -> None:
         self.speaks, self.reads = update.speaks, update.reads
         if update.speaks is not None:
-            self._languages.tell(update.speaks)
+            self._languages.set_told(update.speaks)
         self._rules.held = update.reads
         self.stability, self.originals = update.stability, update.originals
 

@@ -19,11 +19,7 @@ from typing import Self
 from msgspec.structs import replace
 
 from gateway import metrics
-from gateway.domain.errors import (
-    GatewayError,
-    LogUnavailable,
-    SessionReplaced,
-)
+from gateway.domain.errors import GatewayError, LogUnavailable, SessionReplaced
 from gateway.domain.grants import Grant, Revocation, account_of_tenant, tenant_of
 from gateway.domain.log import Accepted, Unfinished, Utterance
 from gateway.domain.ports import EventLog, SessionStore
@@ -291,7 +287,7 @@ class Sessions:
             withdraw = partial(self._speech.withdraw, room, key)
             room.take_turn(key[0], ("withdrawn", utterance_id), withdraw, most=MOST_SHOWN)
         elif session.member.feed is not None:
-            session.member.feed.tell(Payload(UtteranceCancelled(*key)))
+            session.member.feed.send_now(Payload(UtteranceCancelled(*key)))
 
     def cancel(self, session: LocalSession, utterance_id: str) -> None:
         """A session wants no translation of an accepted utterance any more."""
@@ -348,7 +344,7 @@ class Sessions:
         payload = Payload(message)
         for session in self.local.all:
             if session.member.feed is not None:
-                session.member.feed.tell(payload)
+                session.member.feed.send_now(payload)
 
     async def sweep(self) -> None:
         """End sessions that were away for too long, let go of meetings without members."""

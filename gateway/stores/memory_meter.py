@@ -68,7 +68,7 @@ class MemoryMeter:
         # Number of the newest that is counted.
         self._told = 0
 
-    async def tell(self, metered: Metered) -> Totals:
+    async def record(self, metered: Metered) -> Totals:
         store, now_s = self._store, self._store.wall_clock()
         if metered.number > self._told:
             self._told = metered.number

@@ -65,7 +65,7 @@ class _Meeting:
     def is_empty(self) -> bool:
         return not self.sessions and not self.subscribers
 
-    def tell(self, participant: str, present: Present | None) -> None:
+    def tell_subscribers(self, participant: str, present: Present | None) -> None:
         for deliver in tuple(self.subscribers.values()):
             deliver(participant, present)
 
@@ -180,9 +180,9 @@ class MemorySessions:
         _less(meeting.reads, *before.reads)
         meeting.reads.update(record.reads)
         session.record = record
-        if session.shown and Present.of(before) != (present := Present.of(record)):
+        if session.shown and Present.from_record(before) != (present := Present.from_record(record)):
             meeting.present[record.participant] = present
-            meeting.tell(record.participant, present)
+            meeting.tell_subscribers(record.participant, present)
 
     def end(self, key: bytes) -> None:
         session = self.sessions.pop(key)
@@ -197,7 +197,7 @@ class MemorySessions:
             self.ended(record.meeting)
         if session.shown:
             del meeting.present[record.participant]
-            meeting.tell(record.participant, None)
+            meeting.tell_subscribers(record.participant, None)
         self.forget_if_over(record.meeting)
 
 
@@ -244,8 +244,8 @@ class MemorySessionStore:
             if not record.private:
                 store.started(record.meeting)
         if shown:
-            present = meeting.present[record.participant] = Present.of(record)
-            meeting.tell(record.participant, present)
+            present = meeting.present[record.participant] = Present.from_record(record)
+            meeting.tell_subscribers(record.participant, present)
         return 1
 
     async def find(self, session: bytes) -> Held | None:

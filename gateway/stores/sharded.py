@@ -17,11 +17,7 @@ from msgspec.structs import replace
 
 from gateway.domain.errors import LimitExceeded, LogUnavailable, MeetingLocked, QuotaExceeded, RateLimited
 from gateway.domain.grants import Revocation, tenant_of
-from gateway.domain.log import (
-    LoggedMeeting,
-    LogUsage,
-    Unfinished,
-)
+from gateway.domain.log import LoggedMeeting, LogUsage, Unfinished
 from gateway.domain.ports import EventLog, LiveChannel, SessionStore
 from gateway.domain.session_store import UNBOUNDED, Bounds, StoredSession, TenantCounts
 from gateway.domain.sessions import SessionRecord, UsedToken
@@ -38,14 +34,15 @@ _Part = TypeVar("_Part")
 class Placement:
     """Which of several stores has what: the one with the highest hash of its id and the key (rendezvous hashing).
 
-    Gateways agree on it without asking, if they know the same stores, in whatever order. To be used after `know`.
+    Gateways agree on it without asking, if they know the same stores, in whatever order. To be used after
+    `set_stores`.
     """
 
     def __init__(self) -> None:
         self._ids: tuple[bytes, ...] = ()
         self._of_meeting = lru_cache(_REMEMBERED)(self._highest)
 
-    def know(self, ids: Sequence[str]) -> None:
+    def set_stores(self, ids: Sequence[str]) -> None:
         """The ids of the stores, all different."""
         self._ids = tuple(id.encode() for id in ids)
 

@@ -163,7 +163,7 @@ class PartialsTrace:
         self._outcomes[outcome] += 1
         self._events.append((outcome, now_ns, {"total_ms": round(took_s * 1_000, 1), **fields}))
 
-    def tell(self, parent: str, **about: Value) -> None:
+    def record_span(self, parent: str, **about: Value) -> None:
         """The utterance is final. parent: the `traceparent` of its span."""
         if self._events:
             ended_ns = self._events[-1][1]

@@ -277,7 +277,7 @@ class Partials:
             for translation in spoken.translations.values():
                 if translation.trace is not None:
                     about = {"source": utterance.lang, "target": translation.lang}
-                    translation.trace.tell(utterance.traceparent, **about)
+                    translation.trace.record_span(utterance.traceparent, **about)
         self.forget(room, utterance.key)
 
     def forget(self, room: Room, key: UtteranceKey) -> None:

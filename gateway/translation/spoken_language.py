@@ -100,7 +100,7 @@ class SpokenLanguages:
         self._remember(id, _Guess(lang, len(text), is_certain, is_final=True))
         return lang
 
-    def tell(self, lang: str) -> None:
+    def set_told(self, lang: str) -> None:
         """The client tells what is spoken in this session."""
         self._told = lang
 

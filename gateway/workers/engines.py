@@ -17,7 +17,7 @@ from gateway.domain.engine import EngineHealth, EngineProfile, EngineState
 from gateway.domain.errors import EngineUnavailable
 from gateway.domain.ports import Engine
 from gateway.engine import engine_builder, hosted, lane_changes, pool_lane, show_engines
-from gateway.engines.host.kept import KeptHosts
+from gateway.engines.host.kept_hosts import KeptHosts
 from gateway.engines.host.proxy import HostedEngine
 from gateway.engines.pool import Lane, Pool
 from gateway.engines.supervisor import RestartPolicy, Supervisor
@@ -56,7 +56,7 @@ class RestartedEngine:
         self.hosted = hosted(self.settings, self._all_settings, self._kept, path)
         return self.hosted
 
-    def told(self, health: EngineHealth) -> EngineIs:
+    def message_of(self, health: EngineHealth) -> EngineIs:
         """What workers are told if it is like this."""
         if self.lane is not None:
             with contextlib.suppress(EngineUnavailable):
@@ -84,10 +84,10 @@ class Engines:
         self.engine: Supervisor | Pool
         if settings.engines:
             self.engine = pool = Pool([self._lane(engine) for engine in each])
-            pool.on_lane = self.tell
+            pool.on_lane = self.tell_workers
         else:
             self.engine = each[0].supervisor
-        self.engine.on_change = lambda _: self.tell()
+        self.engine.on_change = lambda _: self.tell_workers()
         self._shown = show_engines(self.engine)
 
     @property
@@ -102,7 +102,7 @@ class Engines:
         assert engine.lane is not None  # noqa: S101 -- one of several
         return pool_lane(engine.lane, engine.supervisor)
 
-    def all_told(self) -> Iterator[EngineIs]:
+    def all_messages(self) -> Iterator[EngineIs]:
         """What a worker is to know from its start."""
         whole = self.engine.health()
         for engine in self._engines.values():
@@ -110,12 +110,12 @@ class Engines:
             # Workers begin with all of them, or they would refuse the languages of those that still load.
             if isinstance(self.engine, Pool) and whole.state is EngineState.STARTING:
                 health = EngineHealth(EngineState.STARTING, whole.reason)
-            yield engine.told(health)
+            yield engine.message_of(health)
 
-    def tell(self) -> None:
+    def tell_workers(self) -> None:
         """Let all workers know how the engines are, if that has changed."""
         self._shown = show_engines(self.engine, self._shown)
-        for said in self.all_told():
+        for said in self.all_messages():
             if said != self._told.get(said.name):
                 self._told[said.name] = said
                 self._say(said)
@@ -129,7 +129,7 @@ class Engines:
             assert isinstance(self.engine, Pool)  # noqa: S101 -- there are several
             await self.engine.add([self._lane(each) for each in added])
             self._engines |= {each.name: each for each in added}
-            self.tell()
+            self.tell_workers()
 
     async def remove(self, wanted: Settings) -> None:
         """Let those end what they run and go that are not in these settings, once no worker asks them for more."""

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
-from gateway.engines.host.kept import KeptHosts
+from gateway.engines.host.kept_hosts import KeptHosts
 from gateway.engines.host.messages import GetMetrics, Metrics
 from gateway.engines.pool import Pool
 from gateway.exposition import merged
@@ -212,7 +212,7 @@ class Parent:
 
     async def _tell(self) -> None:
         while True:
-            self.engines.tell()
+            self.engines.tell_workers()
             await asyncio.sleep(_LOOK_S)
 
     # ------------------------------------------------------------ workers
@@ -224,7 +224,7 @@ class Parent:
             self._workers[number] = worker
         self._spawn(self._watch(worker))
         await worker.open()
-        for said in self.engines.all_told():
+        for said in self.engines.all_messages():
             worker.say(said)
         worker.say(self.whole())
         if self._log_level is not None:

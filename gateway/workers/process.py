@@ -21,15 +21,7 @@ from gateway.engines.host.main import SIGNALS
 from gateway.engines.host.messages import GetMetrics, Metrics
 from gateway.engines.host.questions import Questions
 from gateway.workers import worker
-from gateway.workers.messages import (
-    PROTOCOLS,
-    Drain,
-    Refused,
-    Report,
-    Serves,
-    ToParent,
-    ToWorker,
-)
+from gateway.workers.messages import PROTOCOLS, Drain, Refused, Report, Serves, ToParent, ToWorker
 
 # Longest wait for one worker's metrics.
 _METRICS_S = 2.0

@@ -24,7 +24,7 @@ from gateway import config, state_folder
 from gateway.config import Settings
 from gateway.domain.errors import StartupError
 from gateway.engine import kept_hosts
-from gateway.engines.host.kept import KeptHosts
+from gateway.engines.host.kept_hosts import KeptHosts
 from gateway.keys import operators_of
 from gateway.runtime import Says, log_to, raise_file_limit, style_for
 from gateway.server.http import admin

@@ -217,7 +217,7 @@ class _Worker:
                 # It is told of others, too, when new settings have them; these are for the workers that come.
                 if (engine := self.engines.get(message.name)) is not None:
                     path = None if message.path is None else Path(message.path)
-                    engine.told(message.health, path, message.profile)
+                    engine.follow_parent(message.health, path, message.profile)
                 self._waits_for.discard(message.name)
                 if not self._waits_for:
                     self._told.set()

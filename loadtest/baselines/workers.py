@@ -199,9 +199,8 @@ class _VllmBatches:
             self._llm.llm_engine.engine_core.shutdown()
 
     def _encoded(self, job: Job) -> EncodedPrompt:
-        return self._prompts.encoder.encode(
-            TranslationRequest(id="", text=job.text, source=job.source, target=job.target)
-        )
+        request = TranslationRequest(id="", text=job.text, source=job.source, target=job.target)
+        return asyncio.run(self._prompts.encoder.encode(request))
 
     def _generate(self, prompts: Sequence[EncodedPrompt]) -> list[Translation]:
         if not prompts:

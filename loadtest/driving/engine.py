@@ -60,9 +60,7 @@ class _EngineClient(Requests):
 
         def on_piece(text: str, tokens: int) -> None:
             parts.append((text, tokens))
-            # There is something to read.
-            if answer.first_s is None and text.strip():
-                answer.first_s = time.monotonic()
+            answer.show(text)
 
         answer.sent_s = time.monotonic()
         try:
@@ -96,7 +94,7 @@ class _VllmClient(_EngineClient):
     async def _stream(self, request: TranslationRequest, on_piece: Callable[[str, int], None]) -> None:
         raw = self._raw
         # A gateway, too, writes the prompt once the line has come.
-        prompt = raw.encoder.encode(request)
+        prompt = await raw.encoder.encode(request)
         tokens = raw.tokens_input(prompt.ids)
         async with aclosing(raw.llm.generate(tokens, raw.sampling(prompt.max_tokens), request.id)) as outputs:
             async for output in outputs:

@@ -269,9 +269,7 @@ class Completion:
             self._answer.failed = chunk.error.message[:_SHOWN_CHARS] or "the server reports an error"
         for choice in chunk.choices:
             self._text.append(choice.text)
-            # There is something to read.
-            if self._answer.first_s is None and choice.text.strip():
-                self._answer.first_s = time.monotonic()
+            self._answer.show(choice.text)
         if chunk.usage is not None:
             self._tokens = chunk.usage.completion_tokens
 
@@ -295,13 +293,14 @@ class _SseClient(_Posting):
         self._requests: dict[tuple[str, str], bytes | str] = {}
 
     async def open_for(self, lines: Sequence[Line]) -> None:
-        self._requests = {(line.id, line.targets[0]): self._request(line) for line in lines}
+        requests = await asyncio.gather(*map(self._request, lines))
+        self._requests = {(line.id, line.targets[0]): one for line, one in zip(lines, requests, strict=True)}
         await super().open_for(lines)
 
-    def _request(self, line: Line) -> bytes | str:
+    async def _request(self, line: Line) -> bytes | str:
         """What goes over the wire, or why it cannot."""
         try:
-            prompt = self._prompts.encode(line)
+            prompt = await self._prompts.encode(line)
         except GatewayError as error:
             return error.code
         sampling = self._prompts.sampling

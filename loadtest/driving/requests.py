@@ -142,6 +142,11 @@ class Answer:
     # When the system takes it again, after a refusal for the moment.
     retry_after_s: float | None = None
 
+    def show(self, text: str) -> None:
+        """More of the translation has come; what is blank is nothing to read yet."""
+        if self.first_s is None and text.strip():
+            self.first_s = time.monotonic()
+
     def end(self, text: str, tokens: int) -> None:
         """The whole translation is there, now; where nothing was to be seen before, its first text, too."""
         self.done_s = time.monotonic()

@@ -102,8 +102,7 @@ class _Session:
                 answer.retry_after_s = (message.retry_after_ms or 0) / 1000
             _set(said.ended)
         elif frame.startswith((DELTA, FINAL)):
-            if answer.first_s is None and (message.committed or message.tentative or message.text):
-                answer.first_s = time.monotonic()
+            answer.show(message.committed + message.tentative + message.text)
             if frame.startswith(FINAL):
                 said.translations.add(utterance, message.text, message.tokens)
         elif message.offset is not None:

@@ -24,7 +24,6 @@ from importlib import metadata
 from pathlib import Path
 
 from msgspec import to_builtins
-from msgspec.structs import replace
 
 from demo_model import LANGUAGES, SMALL_MODEL
 from gateway.bundled.folder import VARIABLE
@@ -551,29 +550,17 @@ def _add(parser: argparse.ArgumentParser) -> None:
     shared = ("--out", "--engine", "--max-num-seqs", "--seed", "--time-limit-s")
     defaults = {"engine": plan.engine, "max_num_seqs": plan.max_num_seqs, "time_limit_s": round(plan.time_limit_s)}
     add_options(parser, *shared, **defaults)
-    add = parser.add_argument
-    add(
+    parser.add_argument(
         "--streams",
         type=between(1, 10_000),
         default=plan.streams,
         metavar="N",
         help="utterances from the corpus in English; a quarter of it in each other language",
     )
-    add(
-        "--speakers",
-        type=between(1, 100),
-        default=plan.speakers,
-        metavar="N",
-        help="at the same time while five languages are read; five times as many while one is",
-    )
-    add("--smoke", action="store_true", help="a few streams in two languages at twice the pace: does it run?")
 
 
 async def _run(options: argparse.Namespace, say: Say) -> Results:
-    plan = PartialsPlan(**fields_of(options, PartialsPlan))
-    if options.smoke:
-        plan = replace(plan, sources=("en", "ja"), streams=3, handwritten=1, speed=2.0)
-    return results(await run(plan, say))
+    return results(await run(PartialsPlan(**fields_of(options, PartialsPlan)), say))
 
 
 PARTIALS = Command(

@@ -122,8 +122,7 @@ class _Client:
     said: dict[str, Said] = field(default_factory=dict)
     # Ids without `accepted` or an error.
     open: set[str] = field(default_factory=set)
-    # When the newest record came that the gateway caused, and the newest that changed the position.
-    heard_at: float = 0.0
+    # When the newest record came that changed the position.
     moved_at: float = 0.0
     # When its process was stopped, until it has a session again.
     stopped_at: float = math.inf
@@ -214,8 +213,6 @@ class Ledger:
                     self._problem("unanswered", f"{utterance} of {record.client}")
             case Left(reason=reason):
                 self._problem("gave_up", f"{record.client}: {reason}")
-        if isinstance(record, (Joined, Heard, Flushed)):
-            client.heard_at = record.at
         if isinstance(record, (Joined, Heard, Flushed, Left)) and client.sessions:
             session = client.sessions[-1]
             session.heard_at = record.at
@@ -246,7 +243,8 @@ class Ledger:
             return
         if started.recovered is False:
             self._counts["not_resumed"] += 1
-            silent_s = joined.at - min(client.heard_at, stopped_at)
+            heard_at = client.sessions[-1].heard_at if client.sessions else joined.at
+            silent_s = joined.at - min(heard_at, stopped_at)
             # What lies behind its position may have expired though it was for others only. What came to it late is
             # as old as where it came first.
             log = self._log.get(client.sessions[-1].log, {}) if client.sessions else {}

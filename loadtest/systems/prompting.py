@@ -27,10 +27,10 @@ class Prompts(Struct, frozen=True):
     encoder: PromptEncoder
     sampling: Sampling
 
-    def encode(self, line: Line) -> EncodedPrompt:
+    async def encode(self, line: Line) -> EncodedPrompt:
         """The prompt of a line of one target, as of a final utterance without a past. Raises `EngineFailed` for a
         text that the model's window does not hold, and `UnsupportedLanguage`."""
-        return self.encoder.encode(
+        return await self.encoder.encode(
             TranslationRequest(id=line.id, text=line.text, source=line.source, target=line.targets[0])
         )
 

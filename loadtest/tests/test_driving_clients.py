@@ -514,7 +514,7 @@ class Encoder:
 
     stop_token_ids = (7,)
 
-    def encode(self, request: Any) -> EncodedPrompt:
+    async def encode(self, request: Any) -> EncodedPrompt:
         if request.text == "TOO LONG":
             raise EngineFailed("The window does not hold it.")
         text = f"<{request.source}>{request.text}"
@@ -606,14 +606,14 @@ async def test_stream_errors_are_failed_records() -> None:
 
 
 @pytest.mark.slow
-def test_prompts_are_those_of_the_gateway() -> None:
+async def test_prompts_are_those_of_the_gateway() -> None:
     how = prompts(gateway_settings({"engine": {"model": str(SMALL_MODEL), "max_model_len": 200}}))
-    prompt = how.encode(line("a", "Good morning."))
+    prompt = await how.encode(line("a", "Good morning."))
     assert prompt.text == "<s><en><de><final>Good morning.<to>"
     assert not prompt.add_special_tokens
     assert 32 < prompt.max_tokens < 60
     with pytest.raises(EngineFailed):
-        how.encode(line("b", "Good morning. " * 100))
+        await how.encode(line("b", "Good morning. " * 100))
 
 
 # ---------------------------------------------------------------- the engine itself

@@ -91,5 +91,5 @@ async def test_what_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_wrong_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parsed(PARTIALS, "--out", "nowhere", "--speakers", "0")
-    assert "between 1 and 100" in capsys.readouterr().err
+        parsed(PARTIALS, "--out", "nowhere", "--streams", "0")
+    assert "between 1 and 10000" in capsys.readouterr().err

@@ -73,13 +73,13 @@ def test_characters_that_are_not_known_become_bytes(tokenizer: Any) -> None:
     assert tokenizer.convert_ids_to_tokens(ids(tokenizer, "é")) == ["<0xC3>", "<0xA9>"]
 
 
-def test_a_text_makes_no_special_token(tokenizer: Any) -> None:
+async def test_a_text_makes_no_special_token(tokenizer: Any) -> None:
     encoder = PromptEncoder(
         tokenizer, detect(MARKER, "model"), window=2_048, output_base=32, output_per_source_token=3.0
     )
     text = "".join(SPECIAL_TOKENS) + "<t" + "o>" + "hello <TO> </s ></s>"
     request = TranslationRequest(id="1", text=text, source="en", target="de")
-    found = encoder.encode(request).ids
+    found = (await encoder.encode(request)).ids
     assert found[:4] == [2, 6, 9, 12]
     assert found[-1] == 14
     assert SPECIAL_IDS.isdisjoint(found[4:-1])

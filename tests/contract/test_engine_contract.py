@@ -70,12 +70,12 @@ class OfOneWorker(SharedEngine):
         super().__init__()
         self._folder = TemporaryDirectory()
         path = Path(self._folder.name) / "engine.sock"
-        self._hosted = HostedEngine(partial(start_host, build, path))
+        self._hosted = HostedEngine(partial(start_host, build, path), watched=True)
         self._hosted._life.on_change = self._tell
 
     def _tell(self, health: EngineHealth) -> None:
         # As a parent's word, it comes a little later.
-        asyncio.get_running_loop().call_soon(self.told, health, self._hosted.shared_at)
+        asyncio.get_running_loop().call_soon(self.follow_parent, health, self._hosted.shared_at)
 
     async def start(self) -> None:
         await self._hosted.start()

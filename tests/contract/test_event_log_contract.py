@@ -327,7 +327,7 @@ async def test_subscribing_to_an_unknown_meeting_gives_it_a_log(log: EventLog) -
         assert await log.read("standup", after=0) == start
 
 
-async def test_a_subscriber_gets_exactly_what_comes_behind_its_position(log: EventLog) -> None:
+async def test_subscriber_gets_what_follows_its_position(log: EventLog) -> None:
     live: list[Publication] = []
     await append(log, "standup", said("before"))
     async with log.subscribe("standup", live.append) as subscription:

@@ -56,7 +56,7 @@ async def two(request: pytest.FixtureRequest) -> AsyncIterator[Two]:
             yield first
             return
         second, placement = await both(f"{secrets.token_hex(4)}:"), Placement()
-        placement.know(("one", "two"))
+        placement.set_stores(("one", "two"))
         yield (
             ShardedLiveChannel([first[0], second[0]], placement),
             ShardedLiveChannel([first[1], second[1]], placement),

@@ -41,7 +41,7 @@ class Gateway:
         metered = Metered(
             number=self.number, day=day, characters=characters or {}, minutes=minutes, waiting=waiting or {}
         )
-        totals = await self.meter.tell(metered)
+        totals = await self.meter.record(metered)
         assert {each.day for each in totals.days} <= {day}
         self.known |= {each.tenant: each for each in totals.days}
         return totals

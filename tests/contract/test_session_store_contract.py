@@ -33,7 +33,7 @@ def record(participant: str = "ana", *reads: str, meeting: str = "acme/m", **mor
 
 
 def present(participant: str = "ana", *reads: str, **more: Any) -> Present:
-    return Present.of(record(participant, *reads, **more))
+    return Present.from_record(record(participant, *reads, **more))
 
 
 class Gateway:
@@ -220,11 +220,13 @@ async def test_everybody_is_told_who_comes_changes_and_leaves(two: Two) -> None:
                 assert await two.here.session_store.save(ANA, fence, step)
             elif step is None:
                 await two.here.session_store.end(ANA, fence)
-            expected = {} if step is None else {"ana": Present.of(step)}
+            expected = {} if step is None else {"ana": Present.from_record(step)}
             for audience in audiences:
                 await audience.sees(expected)
         for audience in audiences:
-            assert audience.told == [("ana", None if step is None else Present.of(step)) for step in steps]
+            assert audience.told == [
+                ("ana", None if step is None else Present.from_record(step)) for step in steps
+            ]
 
 
 async def test_invisible_session_changes_are_not_told(two: Two) -> None:
@@ -300,7 +302,7 @@ async def test_who_comes_while_somebody_subscribes_is_not_missed(two: Two) -> No
 # Bounds
 
 
-async def test_a_tenant_has_so_many_sessions_over_all_gateways(two: Two) -> None:
+async def test_sessions_are_bounded_over_all_gateways(two: Two) -> None:
     bounds = Bounds(sessions=2)
     fence = await two.here.session_store.begin(ANA, record("ana"), bounds)
     await two.there.session_store.begin(BO, record("bo"), bounds)
@@ -314,7 +316,7 @@ async def test_a_tenant_has_so_many_sessions_over_all_gateways(two: Two) -> None
     assert await two.here.session_store.counts("other") == TenantCounts(1, 1)
 
 
-async def test_a_tenant_has_so_many_meetings_over_all_gateways(two: Two) -> None:
+async def test_meetings_are_bounded_over_all_gateways(two: Two) -> None:
     bounds = Bounds(meetings=1)
     fence = await two.here.session_store.begin(ANA, record("ana"), bounds)
     await two.there.session_store.begin(BO, record("bo"), bounds)
@@ -339,7 +341,7 @@ async def test_one_of_several_gets_the_last_place(two: Two) -> None:
     assert sum(isinstance(each, QuotaExceeded) for each in begun) == 5
 
 
-async def test_a_meeting_reads_so_many_languages_over_all_gateways(two: Two) -> None:
+async def test_languages_are_bounded_over_all_gateways(two: Two) -> None:
     bounds = Bounds(languages=(("the limit meeting_languages", 3), ("this tenant's quota languages", 2)))
     here, there = two.here.session_store, two.there.session_store
     ana = await here.begin(ANA, record("ana", "de"), bounds)

@@ -46,7 +46,7 @@ def test_no_sentence_occurs_twice_in_any_language() -> None:
         assert len(set(texts)) == len(texts), language
 
 
-def test_development_sentences_are_not_test_sentences_in_other_words() -> None:
+def test_development_and_test_sentences_differ() -> None:
     test, development = ([set(plain(s.texts["en"]).split()) for s in own_sentences(name)] for name in SETS)
     for one, other in itertools.product(test, development):
         assert len(one & other) / len(one | other) < 0.5, (one, other)

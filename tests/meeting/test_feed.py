@@ -70,7 +70,7 @@ async def test_unwanted_publications_are_passed_and_counted() -> None:
     assert reader.passed == 3
 
 
-async def test_its_own_utterances_are_acknowledged_right_before_their_captions() -> None:
+async def test_own_utterances_are_acknowledged_before_their_captions() -> None:
     outbox = Outbox(10**6)
     reader = feed(outbox)
     await reader.replay(page(said(1, "ana"), said(2, "bo")))
@@ -92,7 +92,7 @@ async def test_live_texts_wait_for_live_news_does_not() -> None:
     outbox = Outbox(10**6)
     reader = feed(outbox)
     reader.show(Payload(Pong("shown too early")))
-    reader.tell(Payload(Pong("news")))
+    reader.send_now(Payload(Pong("news")))
     await reader.replay(page())
     reader.show(Payload(Pong("shown")))
     assert await received(outbox) == [Pong("news"), Pong("shown")]

@@ -174,14 +174,14 @@ class Told:
 
     def put(self, participant: str, present: Present | None) -> None:
         if self.presence.put(participant, present):
-            self.presence.tell(participant)
+            self.presence.tell_members(participant)
 
     async def told(self, participant: str) -> list[Any]:
         outbox = self.outboxes[participant]
         return [payload.message for payload in await outbox.get()] if outbox.bytes else []
 
 
-async def test_members_are_told_of_the_others_wherever_they_are() -> None:
+async def test_members_see_participants_of_every_gateway() -> None:
     meeting = Told("ana", "cy")
     meeting.put("ana", ANA)
     assert await meeting.told("ana") == []
@@ -233,6 +233,6 @@ async def test_who_comes_and_leaves_before_anybody_is_told() -> None:
     presence.put("bo", None)
     presence.put("ana", Present("Anna", "en", ()))
     for participant in ("bo", "ana"):
-        presence.tell(participant)
+        presence.tell_members(participant)
     assert await meeting.told("cy") == [ParticipantJoined("ana", "Anna", "en", [])]
     assert [each.participant for each in presence.participants(but="cy")] == ["ana"]

@@ -73,7 +73,7 @@ def seen(screen: Screen) -> tuple[str, str]:
     return screen.committed.get("de", ""), screen.tentative.get("de", "")
 
 
-async def test_readers_at_another_gateway_see_what_readers_here_see() -> None:
+async def test_readers_at_both_gateways_see_the_same() -> None:
     async with two() as t:
         screens = [
             await at.reader(stability) for at in (t.here, t.there) for stability in ("live", "stable", "final")
@@ -92,7 +92,7 @@ async def test_readers_at_another_gateway_see_what_readers_here_see() -> None:
         assert nothing_is_live(t.there)
 
 
-async def test_what_nobody_reads_here_is_translated_for_readers_elsewhere() -> None:
+async def test_languages_read_elsewhere_are_translated_here() -> None:
     async with two() as t:
         live = await t.there.reader("live")
         await idle()

@@ -73,7 +73,7 @@ def spans(made: Transcript) -> list[tuple[int, int, str]]:
 # ---------------------------------------------------------------- from the log
 
 
-def test_utterances_come_as_accepted_with_what_became_of_them() -> None:
+def test_utterances_come_with_their_outcomes() -> None:
     made = meeting(
         (5, said("Hello.", start_ms=10, end_ms=20)),
         said("こんにちは。", by=KENJI, lang="ja"),

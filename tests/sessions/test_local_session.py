@@ -117,7 +117,7 @@ def test_newest_connection_learns_an_utterances_outcome() -> None:
     assert (earlier.closed, newer.closed) == ([], [CloseCode.NORMAL])
 
 
-def test_what_is_finished_while_nobody_is_connected_is_remembered() -> None:
+def test_outcomes_without_connection_are_remembered() -> None:
     session = seated(connection := started())
     said(connection)
     connection.send(SessionEnd())

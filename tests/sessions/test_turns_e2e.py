@@ -117,7 +117,7 @@ async def test_no_caption_comes_after_its_final() -> None:
         assert await c.ana_sees() == [UtteranceAccepted, ("We will.", True)]
 
 
-async def test_what_was_not_shown_is_withdrawn_for_its_speaker_alone() -> None:
+async def test_unshown_text_is_withdrawn_for_its_speaker() -> None:
     async with crowd() as c:
         c.is_past_its_budget()
         await c.says("we", 1)
@@ -150,7 +150,7 @@ async def test_withdrawal_comes_before_a_final_of_the_same_id() -> None:
         assert await c.bo_sees() == [UtteranceCancelled, ("They will.", True)]
 
 
-async def test_former_readers_learn_of_another_language_before_its_final() -> None:
+async def test_language_change_comes_before_its_final() -> None:
     async with crowd() as c:
         await c.says("so", 1)
         assert await c.bo_sees() == [("so", False)]
@@ -234,7 +234,7 @@ async def test_nothing_is_shown_after_a_cancel_while_it_is_settled() -> None:
         assert not c.session.state.in_flight
 
 
-async def test_nothing_is_shown_of_a_speaker_who_left_while_it_is_settled() -> None:
+async def test_speaker_who_left_while_settling_is_not_shown() -> None:
     async with crowd() as c:
         async with being_accepted(c):
             c.sessions.local.end(c.session)

@@ -253,7 +253,7 @@ def test_expired_publications_stay_behind_position_is_kept() -> None:
 
 
 @pytest.mark.usefixtures("without_shares")
-def test_a_log_with_narrower_bounds_takes_over_the_newest() -> None:
+def test_narrower_log_takes_over_the_newest() -> None:
     clock = Clock()
     log = usual(BoundedLogs, wall_clock=clock)
     for text in ("1", "2", "3"):

@@ -15,11 +15,11 @@ def told(number: int, day: int, characters: int, *minutes: int) -> Metered:
 
 async def test_a_day_goes_on_in_the_next_process() -> None:
     earlier = MemoryMeter()
-    await earlier.tell(told(1, 20_000, 3, MINUTE))
+    await earlier.record(told(1, 20_000, 3, MINUTE))
     kept = earlier.kept_days()
     assert kept == (DayOfTenant(tenant="acme", day=20_000, characters=3, minutes=1),)
     later = MemoryMeter(MemoryMeterStore(kept))
-    assert (await later.tell(told(1, 20_000, 4, MINUTE + 1))).days == (
+    assert (await later.record(told(1, 20_000, 4, MINUTE + 1))).days == (
         DayOfTenant(tenant="acme", day=20_000, characters=7, minutes=2),
     )
 
@@ -28,6 +28,6 @@ async def test_what_is_over_is_forgotten() -> None:
     store = MemoryMeterStore()
     meter = MemoryMeter(store)
     for number in range(1, 30):
-        await meter.tell(told(number, 20_000 + number // 10, 1, MINUTE + number))
+        await meter.record(told(number, 20_000 + number // 10, 1, MINUTE + number))
     assert {*store.days} == {20_001, 20_002}
     assert len(store.minutes) == 10

@@ -46,7 +46,7 @@ KEYS = st.one_of(st.text(max_size=20), st.binary(max_size=40))
 
 def placement(*ids: str) -> Placement:
     placed = Placement()
-    placed.know(ids)
+    placed.set_stores(ids)
     return placed
 
 

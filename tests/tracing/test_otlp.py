@@ -33,7 +33,7 @@ def test_stopping_what_never_started_does_nothing() -> None:
     otlp.stop()
 
 
-def test_a_collector_that_never_answers_keeps_nobody_from_stopping(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_collector_does_not_delay_stopping(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(otlp, "_FLUSH_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")

@@ -76,7 +76,7 @@ def test_one_span_tells_what_became_of_each() -> None:
         for outcome in ("translated", "superseded", "translated"):
             trace.ended(outcome, 0.25, rev=1)
         assert spans == []
-        trace.tell(PARENT, target="ja")
+        trace.record_span(PARENT, target="ja")
         [span] = spans
     assert (span.name, span.parent, span.is_over) == ("partials", PARENT, True)
     assert span.fields == {"target": "ja", "translated": 2, "superseded": 1}
@@ -88,7 +88,7 @@ def test_one_that_is_said_without_end_keeps_its_newest() -> None:
         trace = PartialsTrace()
         for n in range(2 * utterances._MOST_PARTIALS):
             trace.ended("translated" if n else "refused", 0.1)
-        trace.tell(PARENT)
+        trace.record_span(PARENT)
         [span] = spans
     assert span.events == ["translated"] * utterances._MOST_PARTIALS
     assert span.fields == {"refused": 1, "translated": 2 * utterances._MOST_PARTIALS - 1}
@@ -96,9 +96,9 @@ def test_one_that_is_said_without_end_keeps_its_newest() -> None:
 
 def test_nothing_is_told_without_trace_or_translation() -> None:
     with recording() as spans:
-        PartialsTrace().tell(PARENT)
+        PartialsTrace().record_span(PARENT)
         trace = PartialsTrace()
         trace.ended("translated", 0.1)
-        trace.tell("")
+        trace.record_span("")
         assert spans == []
-    trace.tell(PARENT)
+    trace.record_span(PARENT)

@@ -336,7 +336,7 @@ def test_hypothesis_without_the_prefix_changes_nothing() -> None:
     play(policy, [("a b c d e", "eins zwei drei fünf", "eins zwei drei", "")])
 
 
-def test_one_hypothesis_that_says_something_else_takes_nothing_back() -> None:
+def test_one_differing_hypothesis_takes_nothing_back() -> None:
     """Nor is anything of it shown; the second in a row does, and what both share is shown."""
     for second, shown in (("eins drei vier", "eins drei"), ("eins vier", "eins"), ("uno", ""), ("", "")):
         play(

@@ -377,7 +377,7 @@ async def test_resent_before_failure_is_answered_is_translated() -> None:
         assert not r.finals.busy(r.room)
 
 
-async def test_a_cancelled_utterance_ends_that_finds_no_place_yet() -> None:
+async def test_cancelled_utterance_ends_while_waiting() -> None:
     async with stage(speaker=True) as r:
         r.engine.state = EngineState.FAILED
         await r.finals.take_over(r.room, await r.left("One.", "de"))
@@ -613,7 +613,7 @@ async def test_new_language_is_caught_up_behind_finals() -> None:
         assert set(done.values()) == {1}
 
 
-async def test_everything_accepted_survives_engine_crashes_and_is_logged_once() -> None:
+async def test_accepted_work_survives_engine_crashes_once() -> None:
     script = Script(first_token_s=0.005, token_s=0.005, max_running=4)
     limits = Limits(utterances_in_flight=100, messages_burst=1_000)
     async with (
@@ -724,7 +724,7 @@ async def test_full_waiting_quota_refuses() -> None:
         await r.answer(de="Zwei.")
 
 
-async def test_what_was_promised_is_translated_whatever_quotas_say_now() -> None:
+async def test_promised_work_ignores_later_quotas() -> None:
     async with stage("de", speaker=True) as r:
         r.quota = Quota(characters=0, minutes=0, waiting=0)
         await r.finals.take_over(r.room, await r.left("One.", "de"))
@@ -732,7 +732,7 @@ async def test_what_was_promised_is_translated_whatever_quotas_say_now() -> None
         assert isinstance((await events(r))[-1], Translated)
 
 
-async def test_what_is_being_left_untranslated_is_not_resumed_meanwhile() -> None:
+async def test_work_being_left_is_not_resumed() -> None:
     log = Log()
     async with stage("de", speaker=True, log=log) as r:
         r.quota = Quota(characters=0)
@@ -778,7 +778,7 @@ async def test_taken_over_language_without_lane_fails() -> None:
         assert sorted(await outcomes(r)) == [("u", "de", "Guten Morgen."), ("u", "ja", "unsupported_language")]
 
 
-async def test_latecomers_are_promised_nothing_into_which_nothing_translates() -> None:
+async def test_latecomers_get_no_untranslatable_promise() -> None:
     async with stage() as r:
         r.engine.pairs = frozenset({("en", "de")})
         await r.final("Good morning.")

@@ -138,7 +138,7 @@ async def test_another_stability_shows_what_it_would_have_shown(
         assert reader.tentative["de"] == tentative
 
 
-async def test_nobody_who_reads_whole_sentences_only_costs_a_generation() -> None:
+async def test_readers_of_finals_cost_no_partial_generation() -> None:
     async with stage() as r:
         final = await r.reader("final")
         await r.reader("live", "fr")
@@ -497,7 +497,7 @@ async def test_second_absence_leaves_no_caption() -> None:
         assert list(r.room.live.captions) == []
 
 
-async def test_utterances_that_are_never_finished_are_forgotten_in_time() -> None:
+async def test_unfinished_utterances_are_forgotten() -> None:
     async with stage("de", max_running=500) as r:
         for number in range(300):
             r.hear("we", utterance=str(number))
@@ -518,7 +518,7 @@ async def test_fourth_open_utterance_ends_the_first() -> None:
         assert "we will" not in [request.text for request in r.engine.requests]
 
 
-async def test_an_engine_slower_than_the_recogniser_still_shows_something() -> None:
+async def test_slow_engine_still_shows_partials() -> None:
     async with stage() as r:
         live = await r.reader("live")
         words = "we will all meet again on friday at noon".split()  # noqa: SIM905

@@ -296,7 +296,7 @@ async def test_any_chunking_over_gateways_says_all_once(words: list[str], steps:
         assert " ".join(text for _, text in await talk.logged()) == " ".join(words)
 
 
-async def test_segments_end_in_their_order_whichever_is_translated_first() -> None:
+async def test_segments_end_in_their_order() -> None:
     async with talking() as talk:
         made, reader = talk.stage, await talk.stage.reader()
         await talk.ends("One. Two. Three.")
@@ -335,7 +335,7 @@ async def test_segments_of_one_message_are_bounded() -> None:
         assert [id for id, _ in await talk.logged()] == ["u…", "u~2…", "u~3…", "u~4"]
 
 
-async def test_another_gateway_withdraws_what_follows_the_accepted_segments() -> None:
+async def test_another_gateway_withdraws_unaccepted_segments() -> None:
     async with talking() as talk:
         made, reader = talk.stage, await talk.stage.reader(lang="en")
         await talk.hears("We go.", "We go. Then we stay", "We go. Then we stay. And")

@@ -117,7 +117,7 @@ def test_where_nothing_is_known_it_is_none(found: list[tuple[str, float]], lang:
     # With one language there is nothing to detect.
     assert SpokenLanguages().final("1", "ja", found, ("de",)) == "de"
     told = SpokenLanguages()
-    told.tell("de")
+    told.set_told("de")
     assert told.final("1", "ja", found, THREE) == ("de" if sum(share for _, share in found) else UNDETERMINED)
     told.spoke("fr")
     assert told.final("2", "ja", found, THREE) == ("fr" if sum(share for _, share in found) else UNDETERMINED)

@@ -25,15 +25,15 @@ def simulated(name: str, *pairs: str) -> LaneSettings:
 async def test_only_engine_has_no_name(tmp_path: Path) -> None:
     said: list[EngineIs] = []
     engines = Engines(Settings(engine=EngineSettings(kind="simulated")), tmp_path, said.append)
-    [now] = engines.all_told()
+    [now] = engines.all_messages()
     assert (now.name, now.health.state, now.path) == ("", EngineState.STARTING, None)
     await engines.engine.start()
-    [now] = engines.all_told()
+    [now] = engines.all_messages()
     assert (now.name, now.health.state) == ("", EngineState.READY)
     assert now.path is not None
     assert said[-1] == now
     before = len(said)
-    engines.tell()
+    engines.tell_workers()
     assert len(said) == before, "nothing has changed"
     await engines.engine.stop()
 
@@ -49,7 +49,7 @@ async def test_workers_hear_of_engines_once_all_are_ready(tmp_path: Path) -> Non
     first_ready = next(n for n, each in enumerate(said) if each.health.state is EngineState.READY)
     assert engines.engine.health().state is EngineState.READY
     assert {each.name for each in said[first_ready:]} == {"a", "b"}
-    paths = {each.path for each in engines.all_told()}
+    paths = {each.path for each in engines.all_messages()}
     assert len(paths) == 2
     await engines.engine.stop()
 
@@ -60,11 +60,11 @@ async def test_new_settings_first_add_and_then_remove(tmp_path: Path) -> None:
     await engines.engine.start()
     wanted = Settings(engines=(simulated("b", "en-de"),))
     await engines.add(wanted)
-    assert [each.name for each in engines.all_told()] == ["a", "b"]
+    assert [each.name for each in engines.all_messages()] == ["a", "b"]
     assert said[-1].name == "b"
     assert said[-1].health.state is EngineState.READY
     await engines.remove(wanted)
-    assert [each.name for each in engines.all_told()] == ["b"]
+    assert [each.name for each in engines.all_messages()] == ["b"]
     assert list(engines.hosted) == ["b"]
     assert isinstance(engines.engine, Pool)
     assert [lane.name for lane in engines.engine.lane_health()] == ["b"]
@@ -78,13 +78,13 @@ async def test_new_worker_knows_profile_of_restarting_engine(
         Settings(engines=(simulated("a", "en-ja"), simulated("b", "en-de"))), tmp_path, lambda _: None
     )
     await engines.engine.start()
-    list(engines.all_told())
+    list(engines.all_messages())
     engines._engines["b"].supervisor.health = lambda: EngineHealth(EngineState.RESTARTING, "it died")  # type: ignore[method-assign]
     engines._engines["b"].supervisor.profile = _unknown  # type: ignore[method-assign]
-    told = {each.name: each for each in engines.all_told()}["b"]
+    told = {each.name: each for each in engines.all_messages()}["b"]
     assert told.profile is not None
     worker = SharedEngine()
-    worker.told(told.health, None, told.profile)
+    worker.follow_parent(told.health, None, told.profile)
     assert worker.health().state is not EngineState.READY
     assert worker.profile() == told.profile
     await engines.engine.stop()

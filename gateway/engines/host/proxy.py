@@ -259,7 +259,7 @@ class HostedEngine(Window):
                 self._activity, self.asking = message, False
             case Metrics():
                 self._questions.answered(message)
-            case Slots() if self.shared_at is not None:
+            case Slots() if self._watched:
                 # Workers ask the engine, and this process tells what it does for all of them.
                 most = self._capacity.max_running
                 self._capacity = EngineCapacity(most, message.running, message.waiting, message.lag_s)

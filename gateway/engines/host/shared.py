@@ -32,7 +32,7 @@ _AGAIN = "The engine died and is being started again."
 
 
 class SharedEngine(Window):
-    """Engine port. `told` is to be called with every word of the parent.
+    """Engine port. `follow_parent` is to be called with every word of the parent.
 
     on_change: called once for each new state. on_slots: called when this worker may run more or fewer sequences.
     waiting: which translations of this worker wait for a slot.
@@ -73,7 +73,7 @@ class SharedEngine(Window):
         if tasks:
             await asyncio.wait(tasks)
 
-    def told(self, health: EngineHealth, path: Path | None, profile: EngineProfile | None = None) -> None:
+    def follow_parent(self, health: EngineHealth, path: Path | None, profile: EngineProfile | None = None) -> None:
         """The parent says how the engine is, and where it is reached while it is ready.
 
         profile: what it could do when it was last ready, if the parent knows.

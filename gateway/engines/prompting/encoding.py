@@ -7,10 +7,10 @@ Must not know: which engine runs the model, whether the model agrees with the pr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,13 +24,6 @@ from gateway.engines.prompting.templates import ChatPrompt, RawPrompt
 from gateway.text.folding import Folded, fold
 
 _NO_OPTIONS = TranslationOptions()
-
-
-_T = TypeVar("_T")
-
-# What needs ids on its way to a result: it gives a text, and whether the tokenizer adds its special tokens, and is
-# sent the ids.
-_Steps = Generator[tuple[str, bool], list[int], _T]
 
 
 def max_text_tokens(window: int, output_base: int) -> int:
@@ -121,18 +114,14 @@ class PromptEncoder:
             strangeness=self._strangeness,
         )
 
-    def encode(self, request: TranslationRequest) -> EncodedPrompt:
-        """The prompt without prefix and draft. Raises `TextTooLong` if the text does not fit into the window."""
-        return self._now(self._encode(request))
+    async def encode(self, request: TranslationRequest) -> EncodedPrompt:
+        """The prompt without prefix and draft. Raises `TextTooLong` if the text does not fit into the window.
 
-    async def encode_soon(self, request: TranslationRequest) -> EncodedPrompt:
-        """The same. The tokenizer runs in a thread, for all who ask in one turn of the event loop together."""
-        return await self._soon(self._encode(request))
-
-    def _encode(self, request: TranslationRequest) -> _Steps[EncodedPrompt]:
+        The tokenizer runs in a thread, for all who ask in one turn of the event loop together.
+        """
         text, add_special_tokens = self._render(request)
-        ids = yield text, add_special_tokens
-        source_tokens = yield from self._source_tokens(request, len(ids))
+        ids = await self._batches[add_special_tokens].ids(text)
+        source_tokens = await self._source_tokens(request, len(ids))
         wanted = self._output_base + int(self._output_per_source_token * source_tokens)
         least = min(wanted, self._output_base + source_tokens)
         # If the text does not fit, context is left out, the oldest half first.
@@ -140,7 +129,7 @@ class PromptEncoder:
             kept = context[(len(context) + 1) // 2 :]
             request = replace(request, options=replace(request.options, context=kept))
             text, add_special_tokens = self._render(request)
-            ids = yield text, add_special_tokens
+            ids = await self._batches[add_special_tokens].ids(text)
         room = self._window - len(ids)
         if room < least:
             raise TextTooLong(
@@ -148,26 +137,19 @@ class PromptEncoder:
             )
         return EncodedPrompt(ids, min(wanted, room), room, text, add_special_tokens)
 
-    def opening(self, prompt: EncodedPrompt, prefix: str, draft: str) -> Opening:
+    async def opening(self, prompt: EncodedPrompt, prefix: str, draft: str) -> Opening:
         """Prefix and draft as tokens that follow the prompt.
 
         Prefix and draft together get at most `max_tokens` - 1 tokens. The draft is left out if it breaks the
         prefix: if a special token spans prefix and draft, or the tokens do not decode to the prefix.
         """
-        return self._now(self._opening(prompt, prefix, draft))
-
-    async def opening_soon(self, prompt: EncodedPrompt, prefix: str, draft: str) -> Opening:
-        """The same, as in `encode_soon`."""
-        return await self._soon(self._opening(prompt, prefix, draft))
-
-    def _opening(self, prompt: EncodedPrompt, prefix: str, draft: str) -> _Steps[Opening]:
         safe_prefix = neutralise(prefix, self._control, self._normalise)
-        own = yield from self._continuation(prompt, safe_prefix)
+        own = await self._continuation(prompt, safe_prefix)
         alone = Opening(prefix, safe_prefix, safe_prefix, own, len(own), len(own))
         if not draft:
             return alone
         text = neutralise(prefix + draft, self._control, self._normalise)
-        ids = yield from self._continuation(prompt, text)
+        ids = await self._continuation(prompt, text)
         within = common_length(own, ids)
         opening = Opening(prefix, safe_prefix, text, ids, within, within)
         if within < len(own):
@@ -201,14 +183,14 @@ class PromptEncoder:
         text = self._decode(prompt, opening.ids[:count])
         return text.startswith(before) and opening.safe_text.startswith(text) and not text.endswith(INCOMPLETE)
 
-    def _continuation(self, prompt: EncodedPrompt, text: str) -> _Steps[list[int]]:
+    async def _continuation(self, prompt: EncodedPrompt, text: str) -> list[int]:
         """The tokens of `text` after the prompt; how a word is split depends on the text before it."""
         if not text:
             return []
-        ids = yield prompt.text + text, prompt.add_special_tokens
+        ids = await self._batches[prompt.add_special_tokens].ids(prompt.text + text)
         if ids[: len(prompt.ids)] == prompt.ids:
             return ids[len(prompt.ids) :]
-        return (yield text, False)
+        return await self._batches[False].ids(text)
 
     def _decode(self, prompt: EncodedPrompt, ids: list[int]) -> str:
         # Some decoders drop a space at the very beginning. With the prompt's last token in front, they keep it.
@@ -235,13 +217,14 @@ class PromptEncoder:
                 )
                 return text, False
 
-    def _source_tokens(self, request: TranslationRequest, prompt_tokens: int) -> _Steps[int]:
+    async def _source_tokens(self, request: TranslationRequest, prompt_tokens: int) -> int:
         """Number of tokens of the text. Encoding is the slowest step of a prompt, so it is done only once."""
         if request.options != _NO_OPTIONS:
-            return len((yield request.text, False))
+            return len(await self._batches[False].ids(request.text))
         kind = (request.source, request.target, request.final)
         if (around := self._around.get(kind)) is None:
-            around = self._around[kind] = len((yield self._render(replace(request, text=""))))
+            text, add_special_tokens = self._render(replace(request, text=""))
+            around = self._around[kind] = len(await self._batches[add_special_tokens].ids(text))
         return max(0, prompt_tokens - around)
 
     def _count_tokens(self, word: str) -> int:
@@ -249,22 +232,6 @@ class PromptEncoder:
         return len(self._encoded(False, [f" {word}" if word.islower() else word])[0])
 
     # ------------------------------------------------------------ the tokenizer
-
-    def _now(self, steps: _Steps[_T]) -> _T:
-        try:
-            text, add_special_tokens = next(steps)
-            while True:
-                text, add_special_tokens = steps.send(self._encoded(add_special_tokens, [text])[0])
-        except StopIteration as end:
-            return cast(_T, end.value)
-
-    async def _soon(self, steps: _Steps[_T]) -> _T:
-        try:
-            text, add_special_tokens = next(steps)
-            while True:
-                text, add_special_tokens = steps.send(await self._batches[add_special_tokens].ids(text))
-        except StopIteration as end:
-            return cast(_T, end.value)
 
     def _encoded(self, add_special_tokens: bool, texts: list[str]) -> list[list[int]]:
         # Text from users contains no special tokens any more, so all special tokens are the prompt's own.

@@ -57,7 +57,7 @@ class PromptTranslator:
         asked = replace(request, text=folded.text, prefix=begun[0], draft=begun[1])
         reading = _Reading(request, Unfolding(folded, encoder.joint), on_event)
         calibration = self._calibration if request.final else None
-        prompt = await encoder.encode_soon(asked)
+        prompt = await encoder.encode(asked)
         common = self._prompt(asked)
         verified = VerifiedPrefix()
         if asked.prefix or asked.draft:
@@ -66,7 +66,7 @@ class PromptTranslator:
             if event := verified.event:
                 if verified.finish:
                     event = replace(event, confidence=_confidence(calibration, verified))
-                reading.tell(event)
+                reading.tell_reader(event)
             if verified.finish:
                 return
         ids = prompt.ids + verified.ids
@@ -76,11 +76,11 @@ class PromptTranslator:
             nonlocal tokens
             tokens += len(news.ids)
             if news.finish is None:
-                reading.tell(TokenEvent(text.add(news.ids), len(news.ids)))
+                reading.tell_reader(TokenEvent(text.add(news.ids), len(news.ids)))
                 return
             # The token that ends the text is not part of it; with some models it would show.
             said = news.ids[:-1] if news.finish is FinishReason.STOP else news.ids
-            reading.tell(
+            reading.tell_reader(
                 TokenEvent(
                     text.add(said),
                     len(news.ids),
@@ -120,7 +120,7 @@ class _Reading:
         self._on_event = on_event
         self._answer = ""
 
-    def tell(self, event: TokenEvent) -> None:
+    def tell_reader(self, event: TokenEvent) -> None:
         unfolding, request = self._unfolding, self._request
         text = unfolding.add(event.text, last=event.finish is not None)
         self._answer += text

@@ -149,7 +149,7 @@ async def _look(
     """The opening that was decided on, and how far the model agrees with it."""
     draft, tolerance = (request.draft, request.tolerance) if greedy else ("", None)
     while True:
-        opening = await encoder.opening_soon(prompt, request.prefix, draft)
+        opening = await encoder.opening(prompt, request.prefix, draft)
         if opening.cover >= prompt.room:
             # A model that repeats itself can produce a prefix that leaves no room for an answer.
             return opening, _Agreement()

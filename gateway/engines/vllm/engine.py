@@ -23,12 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gateway import metrics
-from gateway.domain.engine import (
-    EngineCapacity,
-    EngineHealth,
-    EngineState,
-    FinishReason,
-)
+from gateway.domain.engine import EngineCapacity, EngineHealth, EngineState, FinishReason
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
 from gateway.engines.host import processes
 from gateway.engines.lifecycle import Generation

@@ -18,12 +18,7 @@ from msgspec import Struct
 
 from gateway.domain.errors import StartupError
 from gateway.engines.prompting.families import PromptFamily
-from gateway.engines.prompting.model_config import (
-    check_chat_template,
-    find_family,
-    known_families,
-    read_config,
-)
+from gateway.engines.prompting.model_config import check_chat_template, find_family, known_families, read_config
 from gateway.engines.vllm import hardware
 from gateway.engines.vllm.arguments import gpus_used
 from gateway.engines.vllm.options import VllmOptions

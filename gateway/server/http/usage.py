@@ -39,7 +39,7 @@ class TenantUsage:
         self._shown: set[str] = set()
 
     def quota_of(self, tenant: str) -> Quota:
-        return self._quotas.of(tenant)
+        return self._quotas.quota_of(tenant)
 
     async def used_by(self, tenant: str) -> Usage:
         """What one tenant uses over all gateways. Raises `LogUnavailable`."""

@@ -118,7 +118,7 @@ class Topic:
 
     def add(self, subscriber: Subscriber, position: Position) -> Page:
         """From the position on, which the store has told. Returns where delivery begins."""
-        self.agree(position)
+        self.take_position(position)
         subscriber.after = max(self.position, position.last)
         self._subscribers[subscriber] = None
         return Page(position.epoch, position.first, subscriber.after, recorded=position.recorded)
@@ -126,7 +126,7 @@ class Topic:
     def remove(self, subscriber: Subscriber) -> None:
         self._subscribers.pop(subscriber, None)
 
-    def agree(self, position: Position) -> bool:
+    def take_position(self, position: Position) -> bool:
         """The store's position. Returns whether it is ahead of what was delivered: pushes may be missing."""
         self.recorded = position.recorded
         if not self.epoch:
@@ -140,7 +140,7 @@ class Topic:
         self.newest = max(self.newest, position.last)
         return self.position < position.last
 
-    def know(self, epoch: str, offset: int) -> None:
+    def note_newest(self, epoch: str, offset: int) -> None:
         """The store has told of a publication with this offset."""
         if epoch == self.epoch:
             self.newest = max(self.newest, offset)
@@ -473,7 +473,7 @@ class RedisEventLog:
 
     def _know(self, meeting: str, epoch: bytes, offset: bytes) -> None:
         if (topic := self._topics.get(meeting)) is not None:
-            topic.know(epoch.decode(), int(offset))
+            topic.note_newest(epoch.decode(), int(offset))
 
     # ------------------------------------------------------------ subscriptions
 
@@ -489,7 +489,7 @@ class RedisEventLog:
         subscriber.languages = frozenset(languages)
         position = await self._open_log(topic)
         epoch = topic.epoch
-        topic.agree(position)
+        topic.take_position(position)
         self._note_change(topic, epoch)
         return position.last
 
@@ -549,7 +549,7 @@ class RedisEventLog:
         if self._topics.get(topic.meeting) is not topic:
             self._left[topic.meeting] = None  # it was left meanwhile, and the store told otherwise
             return
-        ahead = topic.agree(position)
+        ahead = topic.take_position(position)
         while ahead and topic.position < position.last:
             page = await self.read(topic.meeting, topic.position, _PAGE)
             if page.epoch != topic.epoch:

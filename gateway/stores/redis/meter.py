@@ -30,7 +30,7 @@ class RedisMeter:
         self._day = 0
         self._version = 0
 
-    async def tell(self, metered: Metered) -> Totals:
+    async def record(self, metered: Metered) -> Totals:
         day = metered.day
         since = self._version if day == self._day else 0
         characters = [part for pair in metered.characters.items() for part in pair]
@@ -38,7 +38,8 @@ class RedisMeter:
             part for each in metered.minutes for part in (each.tenant, each.minute, f"{each.meeting} {each.lang}")
         ]
         version, waiting, totals = await self.store.run_script(
-            *("meter/tell", self.store.prefix, self.store.id, round(LEASE_S * 1_000), day, metered.number, since),
+            *("meter/record", self.store.prefix, self.store.id, round(LEASE_S * 1_000)),
+            *(day, metered.number, since),
             *(_encoder.encode(metered.waiting) if metered.waiting else b"", len(characters)),
             *(*characters, *minutes),
             patience_s=_SHORT_PATIENCE_S,

@@ -409,7 +409,7 @@ def _most(bound: int | None) -> int:
 
 def _shown(record: SessionRecord) -> tuple[str, bytes]:
     """The languages it reads, each once, and how the others see it."""
-    return ",".join(dict.fromkeys(record.reads)), encode_present(Present.of(record))
+    return ",".join(dict.fromkeys(record.reads)), encode_present(Present.from_record(record))
 
 
 def _token(used: UsedToken | None) -> tuple[bytes, str, int]:

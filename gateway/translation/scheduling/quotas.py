@@ -40,12 +40,12 @@ class Quotas:
     def __init__(
         self,
         # Tenant → what it may use.
-        of: Callable[[str], Quota] = lambda _: NO_QUOTA,
+        quota_of: Callable[[str], Quota] = lambda _: NO_QUOTA,
         *,
         # Seconds since 1970.
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        self.of = of
+        self.quota_of = quota_of
         self._wall_clock = wall_clock
         # Tenant → what is counted at all gateways; maybe of yesterday.
         self._totals: dict[str, DayOfTenant] = {}
@@ -62,7 +62,7 @@ class Quotas:
 
     def check_day(self, tenant: str, meeting: str) -> None:
         """Raises `DailyQuotaExceeded` if a tenant's day is used up. meeting: empty for a call over HTTP."""
-        quota = self.of(tenant)
+        quota = self.quota_of(tenant)
         if quota.characters is None and quota.minutes is None:
             return
         today = self.today(tenant)
@@ -79,7 +79,7 @@ class Quotas:
 
     def check(self, tenant: str, name: str, count: int, more: int = 1) -> None:
         """Raises `QuotaExceeded` if `count` of something leave no room for `more`. name: of the quota."""
-        check_quota(name, getattr(self.of(tenant), name), count, more)
+        check_quota(name, getattr(self.quota_of(tenant), name), count, more)
 
     def check_waiting(self, tenant: str, here: int, more: int) -> None:
         """Raises `QuotaExceeded` if `more` cannot wait, besides those that wait here and at other gateways."""
@@ -128,7 +128,7 @@ class Quotas:
         """Translations of the tenant that wait at other gateways, as far as they have told."""
         return self._waiting_elsewhere.get(tenant, 0)
 
-    async def tell(self, meter: Meter, waiting: Mapping[str, int]) -> None:
+    async def report_usage(self, meter: Meter, waiting: Mapping[str, int]) -> None:
         """Tell the others what was translated here, and learn what they told; to be called every second.
 
         waiting: tenant → its translations that wait here. Without an answer the same is told the next time. Never
@@ -138,7 +138,7 @@ class Quotas:
             if self._unanswered is None:
                 self._unanswered, self._batch = self._batch, _Batch(self._batch.number + 1, self._day())
             try:
-                totals = await meter.tell(self._unanswered.metered(waiting))
+                totals = await meter.record(self._unanswered.metered(waiting))
             except LogUnavailable:
                 self._waiting_elsewhere = {}
                 return

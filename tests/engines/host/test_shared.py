@@ -22,19 +22,19 @@ from tests.patience import until
 FAST = Script(first_token_s=0, token_s=0.001, rules=(Rule(match="endless", repeat=20_000),))
 
 
-async def test_it_waits_for_the_parents_word_and_shows_it() -> None:
+async def test_it_shows_what_the_parent_says() -> None:
     async with shared_engine(SimulatedEngine(FAST)) as shared:
         engine = SharedEngine()
         told: list[EngineState] = []
         engine.on_change = lambda health: told.append(health.state)
         starting = asyncio.create_task(engine.start())
         for state in (EngineState.STARTING, EngineState.RESTARTING):
-            engine.told(EngineHealth(state, "loading the weights"), None)
+            engine.follow_parent(EngineHealth(state, "loading the weights"), None)
             # Nobody has seen it run here, so it is not started again.
             assert engine.health() == EngineHealth(EngineState.STARTING, "loading the weights")
         with pytest.raises(EngineUnavailable, match="loading the weights"):
             await text_of(engine, "early")
-        engine.told(READY, shared.path)
+        engine.follow_parent(READY, shared.path)
         await starting
         assert told == [EngineState.READY]
         assert await text_of(engine, "good") == "[de] good"
@@ -42,7 +42,7 @@ async def test_it_waits_for_the_parents_word_and_shows_it() -> None:
         await engine.stop()
 
 
-async def test_worker_sees_death_of_host_and_uses_the_next() -> None:
+async def test_worker_moves_to_the_next_host() -> None:
     async with shared_engine(SimulatedEngine(FAST)) as first, worker(first) as engine:
         running = events_of(engine, request("endless"))
         await anext(running)
@@ -53,9 +53,9 @@ async def test_worker_sees_death_of_host_and_uses_the_next() -> None:
         assert engine.health().state is EngineState.RESTARTING
         with pytest.raises(EngineRestarting):
             await text_of(engine, "late")
-        engine.told(RESTARTING, None)
+        engine.follow_parent(RESTARTING, None)
         async with shared_engine(SimulatedEngine(FAST)) as second:
-            engine.told(READY, second.path)
+            engine.follow_parent(READY, second.path)
             await until(lambda: engine.health().state is EngineState.READY)
             assert await text_of(engine, "good") == "[de] good"
 
@@ -88,11 +88,11 @@ async def test_parents_word_ends_hung_generations() -> None:
         running = events_of(engine, request("hush"))
         await anext(running)
         waiting = asyncio.create_task(anext(running))
-        engine.told(RESTARTING, None)
+        engine.follow_parent(RESTARTING, None)
         with pytest.raises(EngineUnavailable):
             await waiting
         assert engine.health().state is EngineState.RESTARTING
-        engine.told(EngineHealth(EngineState.FAILED, "It failed six times."), None)
+        engine.follow_parent(EngineHealth(EngineState.FAILED, "It failed six times."), None)
         assert engine.health() == EngineHealth(EngineState.FAILED, "It failed six times.")
 
 
@@ -164,7 +164,7 @@ async def test_worker_is_ready_once_it_can_make_prompts(monkeypatch: pytest.Monk
     async with shared_engine(SimulatedEngine(FAST)) as shared:
         monkeypatch.setattr(SimulatedModel, "translator", slow)
         engine = SharedEngine()
-        engine.told(READY, shared.path)
+        engine.follow_parent(READY, shared.path)
         await until(lambda: engine._model is not None)
         assert engine.health().state is EngineState.STARTING
         prepared.set()
@@ -173,8 +173,8 @@ async def test_worker_is_ready_once_it_can_make_prompts(monkeypatch: pytest.Monk
         # The next host has the same model: what was prepared is kept.
         before = engine._translator
         async with shared_engine(SimulatedEngine(FAST)) as second:
-            engine.told(RESTARTING, None)
-            engine.told(READY, second.path)
+            engine.follow_parent(RESTARTING, None)
+            engine.follow_parent(READY, second.path)
             await until(lambda: engine.health().state is EngineState.READY)
             assert engine._translator is before
         await engine.stop()

@@ -60,7 +60,7 @@ async def shared_engine(far: SimulatedEngine) -> AsyncIterator[Shared]:
 async def worker(shared: Shared) -> AsyncIterator[SharedEngine]:
     """A worker's engine; it is ready."""
     engine = SharedEngine()
-    engine.told(READY, shared.path)
+    engine.follow_parent(READY, shared.path)
     await engine.start()
     try:
         yield engine
@@ -108,7 +108,7 @@ class Fleet:
 
     def _tell(self, health: EngineHealth) -> None:
         for engine in self.engines:
-            engine.told(health, self._path)
+            engine.follow_parent(health, self._path)
 
     async def add_worker(self) -> Scheduler:
         engine = SharedEngine()
@@ -116,7 +116,7 @@ class Fleet:
         engine.on_change = lambda _: scheduler.engine_changed()
         engine.on_slots = scheduler.engine_changed
         engine.waiting = lambda: Wanted(*scheduler.wanted())
-        engine.told(self.parent.health(), self._path)
+        engine.follow_parent(self.parent.health(), self._path)
         await engine.start()
         self.engines.append(engine)
         self.schedulers.append(scheduler)

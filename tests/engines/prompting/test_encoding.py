@@ -45,21 +45,21 @@ def request(text: str, *, final: bool = True) -> TranslationRequest:
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("final", [True, False], ids=["final", "partial"])
-def test_bundled_prompt_is_that_of_training(tokenizer: Any, text: str, final: bool) -> None:
+async def test_bundled_prompt_is_that_of_training(tokenizer: Any, text: str, final: bool) -> None:
     source = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
     # The small model has the same tokens at other places.
     places = {place: tokenizer.convert_tokens_to_ids(name) for name, place in IDS.items()}
     before, after = layout.prompt_ids("en", "ja", final, [])[:-1], layout.prompt_ids("en", "ja", final, [])[-1:]
     expected = [*(places[each] for each in before), *source, *(places[each] for each in after)]
-    prompt = encoder(tokenizer).encode(request(text, final=final))
+    prompt = await encoder(tokenizer).encode(request(text, final=final))
     assert prompt.ids == expected
     assert prompt.max_tokens == 32 + 3 * len(source)
     assert prompt.room == 1_024 - len(expected)
 
 
 @pytest.mark.parametrize("text", ["</s>", "<to>hello", "<en><ja>", "a</s></s>b"])
-def test_special_tokens_in_speech_are_text(tokenizer: Any, text: str) -> None:
-    ids = encoder(tokenizer).encode(request(text)).ids
+async def test_special_tokens_in_speech_are_text(tokenizer: Any, text: str) -> None:
+    ids = (await encoder(tokenizer).encode(request(text))).ids
     special = set(tokenizer.all_special_ids)
     assert not special & set(ids[4:-1])
     assert ids[-1] in special
@@ -67,14 +67,14 @@ def test_special_tokens_in_speech_are_text(tokenizer: Any, text: str) -> None:
 
 @pytest.mark.parametrize("token", ["[TOOL_CALLS]", "<unused7>", "<tool_call>", "＜unused7＞", "＜tool_call>"])
 @pytest.mark.parametrize("special", [True, False])
-def test_added_tokens_are_text_in_speech(tokenizer: Any, token: str, special: bool) -> None:
+async def test_added_tokens_are_text_in_speech(tokenizer: Any, token: str, special: bool) -> None:
     own = copy.deepcopy(tokenizer)
     own.backend_tokenizer.normalizer = NFKC()
     added = ["[TOOL_CALLS]", "<unused7>", "<tool_call>"]
     # Those that are not special are found after the tokenizer's own normalisation.
     own.add_tokens([AddedToken(each, special=special, normalized=not special) for each in added])
     own.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
-    ids = encoder(own, "chat").encode(request(f"before {token} after")).ids
+    ids = (await encoder(own, "chat").encode(request(f"before {token} after"))).ids
     assert not set(own.convert_tokens_to_ids(added)) & set(ids)
 
 
@@ -90,7 +90,7 @@ def test_added_tokens_are_text_in_speech(tokenizer: Any, token: str, special: bo
     ],
 )
 @pytest.mark.parametrize("template", [True, False], ids=["chat", "raw"])
-def test_tokens_that_normalising_spells_are_text(
+async def test_tokens_that_normalising_spells_are_text(
     tokenizer: Any, normaliser: Any, spelled: str, template: bool
 ) -> None:
     own = copy.deepcopy(tokenizer)
@@ -100,7 +100,10 @@ def test_tokens_that_normalising_spells_are_text(
     own.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
     made = encoder(own, "chat" if template else "bundled")
     said = request(f"before {spelled} after")
-    found = {*made.encode(said).ids, *made.opening(made.encode(request("x")), spelled, "").ids}
+    found = {
+        *(await made.encode(said)).ids,
+        *(await made.opening(await made.encode(request("x")), spelled, "")).ids,
+    }
     assert not set(own.convert_tokens_to_ids(added)) & found
 
 
@@ -111,32 +114,32 @@ def test_tokenizer_that_drops_every_joint_is_refused(tokenizer: Any) -> None:
         encoder(own)
 
 
-def test_spaces_that_were_added_to_a_tokenizer_stay_spaces(tokenizer: Any) -> None:
+async def test_spaces_that_were_added_to_a_tokenizer_stay_spaces(tokenizer: Any) -> None:
     own = copy.deepcopy(tokenizer)
     own.add_tokens([AddedToken(each) for each in ("\n", "  ", "▁▁▁", "\t\t")])
     own.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
     text = "a  b\n\t\tc"
-    assert f"\n{text}\n" in own.decode(encoder(own, "chat").encode(request(text)).ids)
+    assert f"\n{text}\n" in own.decode((await encoder(own, "chat").encode(request(text))).ids)
 
 
-def test_the_answer_gets_what_is_left_of_the_window(tokenizer: Any) -> None:
+async def test_the_answer_gets_what_is_left_of_the_window(tokenizer: Any) -> None:
     text = "Good morning, everyone. " * 30
-    window = 2 * len(encoder(tokenizer, window=4_000).encode(request(text)).ids) + 40
-    prompt = encoder(tokenizer, window=window).encode(request(text))
+    window = 2 * len((await encoder(tokenizer, window=4_000).encode(request(text))).ids) + 40
+    prompt = await encoder(tokenizer, window=window).encode(request(text))
     assert len(prompt.ids) + prompt.max_tokens == window
 
 
-def test_text_without_room_for_an_answer_is_refused(tokenizer: Any) -> None:
+async def test_text_without_room_for_an_answer_is_refused(tokenizer: Any) -> None:
     with pytest.raises(TextTooLong, match="window of 100"):
-        encoder(tokenizer, window=100).encode(request("Good morning, everyone. " * 30))
+        await encoder(tokenizer, window=100).encode(request("Good morning, everyone. " * 30))
 
 
-def test_background_gives_way_to_the_text(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_background_gives_way_to_the_text(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer, "chat_template", "{% for m in messages %}{{ m.content }}{% endfor %}")
     spoken = tuple(f"{n} {'many words were said before this ' * 20}" for n in range(7))
     options = TranslationOptions(context=spoken)
     said = TranslationRequest(id="r", text="Short text.", source="en", target="ja", options=options)
-    prompt = encoder(tokenizer, "chat", window=1_200).encode(said)
+    prompt = await encoder(tokenizer, "chat", window=1_200).encode(said)
     shown = tokenizer.decode(prompt.ids)
     assert "Short text." in shown
     assert spoken[-1].strip() in shown, "the newest is kept longest"
@@ -144,13 +147,13 @@ def test_background_gives_way_to_the_text(tokenizer: Any, monkeypatch: pytest.Mo
     assert len(prompt.ids) + prompt.max_tokens <= 1_200
 
 
-def test_chat_models_get_their_own_template(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_chat_models_get_their_own_template(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     template = (
         "{% for m in messages %}<s>{{ m.role }}: {{ m.content }}</s>{% endfor %}"
         "{% if add_generation_prompt %}<to>{% endif %}"
     )
     monkeypatch.setattr(tokenizer, "chat_template", template)
-    shown = tokenizer.decode(encoder(tokenizer, "chat").encode(request("Hello")).ids)
+    shown = tokenizer.decode((await encoder(tokenizer, "chat").encode(request("Hello"))).ids)
     assert shown.startswith("<s>user: Translate what was said")
     assert shown.endswith("<text>\nHello\n</text></s><to>")
 
@@ -180,128 +183,130 @@ PROPOSED = [
 ]
 
 
-def opened(
+async def opened(
     tokenizer: Any, prefix: str, draft: str, **settings: Any
 ) -> tuple[PromptEncoder, EncodedPrompt, Opening]:
     made = encoder(tokenizer, **settings)
-    prompt = made.encode(request("Please update ticket CRM-8868 before Monday."))
-    return made, prompt, made.opening(prompt, prefix, draft)
+    prompt = await made.encode(request("Please update ticket CRM-8868 before Monday."))
+    return made, prompt, await made.opening(prompt, prefix, draft)
 
 
 @pytest.mark.parametrize(("prefix", "draft"), PROPOSED)
-def test_an_opening_is_prefix_and_draft(tokenizer: Any, prefix: str, draft: str) -> None:
+async def test_an_opening_is_prefix_and_draft(tokenizer: Any, prefix: str, draft: str) -> None:
     rare, _ = rare_characters(tokenizer)
     prefix, draft = prefix.format(rare=rare), draft.format(rare=rare)
-    made, prompt, opening = opened(tokenizer, prefix, draft)
+    made, prompt, opening = await opened(tokenizer, prefix, draft)
     assert opening.ids == encoded(tokenizer, prefix + draft)
     assert made.cut(prompt, opening, len(opening.ids), keep=True) == (len(opening.ids), prefix + draft)
     assert made.cut(prompt, opening, opening.cover, keep=True) == (opening.cover, prefix)
     assert made.cut(prompt, opening, 0, keep=False) == (0, "")
 
 
-def test_it_continues_the_prompt_of_a_chat_model(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_continues_the_prompt_of_a_chat_model(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer, "chat_template", "{% for m in messages %}{{ m.content }}{% endfor %}Answer: ")
-    made, prompt, opening = opened(tokenizer, "Bitte", " aktualisieren", family="chat")
+    made, prompt, opening = await opened(tokenizer, "Bitte", " aktualisieren", family="chat")
     assert tokenizer.decode(prompt.ids + opening.ids).endswith("Answer: Bitte aktualisieren")
     count = len(encoded(tokenizer, "Bitte"))
     assert made.cut(prompt, opening, count, keep=True) == (count, "Bitte")
 
 
-def test_beginning_is_encoded_alone_if_it_changes_tokens(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_beginning_that_changes_tokens_is_encoded_alone(
+    tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     word = one_token(tokenizer, CAPITAL_WORD)
     begun, rest = word[:3], word[3:]
     monkeypatch.setattr(tokenizer, "chat_template", "{% for m in messages %}{{ m.content }}{% endfor %}" + begun)
-    made, prompt, opening = opened(tokenizer, rest, "", family="chat")
+    made, prompt, opening = await opened(tokenizer, rest, "", family="chat")
     assert encoded(tokenizer, word) != [*encoded(tokenizer, begun), *opening.ids]
     assert opening.ids == encoded(tokenizer, rest)
     assert made.cut(prompt, opening, len(opening.ids), keep=True)[1] == rest
 
 
-def test_characters_are_not_cut_in_two(tokenizer: Any) -> None:
+async def test_characters_are_not_cut_in_two(tokenizer: Any) -> None:
     rare, _ = rare_characters(tokenizer)
-    made, prompt, opening = opened(tokenizer, "", f"金曜日。{rare}です")
+    made, prompt, opening = await opened(tokenizer, "", f"金曜日。{rare}です")
     before = encoded(tokenizer, "金曜日。")
     for count in range(len(before), len(before) + 3):
         assert made.cut(prompt, opening, count, keep=False) == (len(before), "金曜日。")
     assert made.cut(prompt, opening, len(before) + 3, keep=False) == (len(before) + 3, f"金曜日。{rare}")
 
 
-def test_replacement_character_is_a_character(tokenizer: Any) -> None:
-    made, prompt, opening = opened(tokenizer, "", "x\ufffdy")
+async def test_replacement_character_is_a_character(tokenizer: Any) -> None:
+    made, prompt, opening = await opened(tokenizer, "", "x\ufffdy")
     whole = len(opening.ids)
     cut = [made.cut(prompt, opening, count, keep=False)[1] for count in range(1, whole + 1)]
     assert cut == [*["x"] * (whole - 1), "x\ufffdy"]
 
 
-def test_tokens_that_decode_otherwise_are_dropped(tokenizer: Any) -> None:
+async def test_tokens_that_decode_otherwise_are_dropped(tokenizer: Any) -> None:
     folding = copy.deepcopy(tokenizer)
     folding.backend_tokenizer.normalizer = NFKC()
-    made, prompt, opening = opened(folding, "", "a ﬁn")
+    made, prompt, opening = await opened(folding, "", "a ﬁn")
     assert made.cut(prompt, opening, len(opening.ids), keep=False)[1] == "a"
-    made, prompt, opening = opened(folding, "ﬁ", " a")
+    made, prompt, opening = await opened(folding, "ﬁ", " a")
     assert made.cut(prompt, opening, len(opening.ids), keep=True)[1] == "ﬁ"
 
 
-def test_border_token_covers_the_prefix(tokenizer: Any) -> None:
+async def test_border_token_covers_the_prefix(tokenizer: Any) -> None:
     word = one_token(tokenizer, HAN_WORD)
     prefix, rest = word[:2], word[2:]
-    made, prompt, opening = opened(tokenizer, prefix, f"{rest}までに")
+    made, prompt, opening = await opened(tokenizer, prefix, f"{rest}までに")
     assert (opening.within, opening.cover) == (0, 1)
     assert made.cut(prompt, opening, 1, keep=True) == (1, word)
-    alone = made.opening(prompt, prefix, "")
+    alone = await made.opening(prompt, prefix, "")
     assert alone.within == alone.cover == len(alone.ids)
     assert made.cut(prompt, alone, alone.cover, keep=True)[1] == prefix
 
 
-def test_tokens_before_a_border_token_may_differ(tokenizer: Any) -> None:
+async def test_tokens_before_a_border_token_may_differ(tokenizer: Any) -> None:
     two, third = letters_that_a_third_parts(tokenizer)
-    made, prompt, opening = opened(tokenizer, f".{two}", third)
+    made, prompt, opening = await opened(tokenizer, f".{two}", third)
     assert [tokenizer.decode([token]) for token in opening.ids] == [".", two[0], two[1] + third]
-    assert [tokenizer.decode([token]) for token in made.opening(prompt, f".{two}", "").ids] == [".", two]
+    assert [tokenizer.decode([token]) for token in (await made.opening(prompt, f".{two}", "")).ids] == [".", two]
     assert (opening.within, opening.cover) == (1, 3)
 
 
 @pytest.mark.parametrize(("prefix", "draft"), [("a</s>b", ""), ("a", "</s><to>b"), ("a<", "/s>b"), ("a</", "s>b")])
-def test_special_tokens_in_prefix_and_draft_are_text(tokenizer: Any, prefix: str, draft: str) -> None:
-    made, prompt, opening = opened(tokenizer, prefix, draft)
+async def test_special_tokens_in_prefix_and_draft_are_text(tokenizer: Any, prefix: str, draft: str) -> None:
+    made, prompt, opening = await opened(tokenizer, prefix, draft)
     assert opening.ids
     assert not set(tokenizer.all_special_ids) & set(opening.ids)
     assert made.cut(prompt, opening, len(opening.ids), keep=True)[1].startswith(prefix)
 
 
-def test_draft_leaves_the_last_token_free(tokenizer: Any) -> None:
+async def test_draft_leaves_the_last_token_free(tokenizer: Any) -> None:
     for window in (1_024, 70):
-        _, prompt, opening = opened(tokenizer, "Bitte", " und" * 500, window=window)
+        _, prompt, opening = await opened(tokenizer, "Bitte", " und" * 500, window=window)
         assert len(opening.ids) == prompt.max_tokens - 1
         assert len(prompt.ids) + len(opening.ids) < window
 
 
-def test_a_prefix_is_never_cut(tokenizer: Any) -> None:
-    _, prompt, opening = opened(tokenizer, "und" * 500, " oder")
+async def test_a_prefix_is_never_cut(tokenizer: Any) -> None:
+    _, prompt, opening = await opened(tokenizer, "und" * 500, " oder")
     assert len(opening.ids) == opening.cover > prompt.max_tokens
 
 
 # ---------------------------------------------------------------- one more token
 
 
-def followed(tokenizer: Any, text: str, token: int, **settings: Any) -> str | None:
-    made, prompt, opening = opened(tokenizer, "", text, **settings)
+async def followed(tokenizer: Any, text: str, token: int, **settings: Any) -> str | None:
+    made, prompt, opening = await opened(tokenizer, "", text, **settings)
     return made.follow(prompt, opening.ids, token)
 
 
 @pytest.mark.parametrize("text", ["", "Bitte", "Bitte ", "金曜日", "🙂"])
 @pytest.mark.parametrize("more", [" und", "Bitte", " ", ".", "日", "会議", "\n"])
-def test_a_token_is_what_it_says_behind_others(tokenizer: Any, text: str, more: str) -> None:
+async def test_a_token_is_what_it_says_behind_others(tokenizer: Any, text: str, more: str) -> None:
     token = encoded(tokenizer, more)[0]
     said = tokenizer.decode([token])
     assert said
     assert more.startswith(said)
-    assert followed(tokenizer, text, token) == said
+    assert await followed(tokenizer, text, token) == said
 
 
-def test_a_control_token_says_nothing(tokenizer: Any) -> None:
+async def test_a_control_token_says_nothing(tokenizer: Any) -> None:
     for token in tokenizer.all_special_ids:
-        assert followed(tokenizer, "Bitte", token) is None
+        assert await followed(tokenizer, "Bitte", token) is None
 
 
 def test_vocabulary_only_and_end_tokens_are_not_text(tokenizer: Any) -> None:
@@ -316,8 +321,8 @@ def test_vocabulary_only_and_end_tokens_are_not_text(tokenizer: Any) -> None:
     assert [made.follow(prompt, [], token) for token in (hidden, stop, word)] == [None, None, "Donaudampfschiff"]
 
 
-def test_neither_does_one_that_is_not_a_whole_character(tokenizer: Any) -> None:
-    made, prompt, opening = opened(tokenizer, "", f"です。{rare_characters(tokenizer)[0]}")
+async def test_neither_does_one_that_is_not_a_whole_character(tokenizer: Any) -> None:
+    made, prompt, opening = await opened(tokenizer, "", f"です。{rare_characters(tokenizer)[0]}")
     *before, first, second, third = opening.ids
     assert made.follow(prompt, before, first) is None
     assert made.follow(prompt, [*before, first], second) is None
@@ -325,14 +330,14 @@ def test_neither_does_one_that_is_not_a_whole_character(tokenizer: Any) -> None:
     assert made.follow(prompt, [*before, first, second], third) is None
 
 
-def test_it_is_told_from_the_prompts_last_token_on(tokenizer: Any) -> None:
+async def test_it_is_told_from_the_prompts_last_token_on(tokenizer: Any) -> None:
     """Some decoders drop the space at the very beginning."""
     dropping = copy.deepcopy(tokenizer)
     dropping.backend_tokenizer.decoder = Sequence([dropping.backend_tokenizer.decoder, Strip(" ", 1, 0)])
     word = one_token(tokenizer, LOWER_WORD)
     (token,) = encoded(dropping, word)
     assert dropping.decode([token]) == word[1:]
-    assert followed(dropping, "", token) == word
+    assert await followed(dropping, "", token) == word
 
 
 # ---------------------------------------------------------------- in a thread
@@ -377,14 +382,3 @@ async def test_a_tokenizer_that_fails_fails_one_batch() -> None:
     done = await asyncio.gather(batches.ids("bad"), batches.ids("a"), return_exceptions=True)
     assert [type(each) for each in done] == [ZeroDivisionError] * 2
     assert await batches.ids("a") == [1]
-
-
-async def test_prompts_are_the_same_in_a_thread(tokenizer: Any) -> None:
-    made = encoder(tokenizer)
-    asked = [request(text) for text in TEXTS]
-    prompts = await asyncio.gather(*map(made.encode_soon, asked))
-    assert prompts == [*map(made.encode, asked)]
-    openings = await asyncio.gather(*(made.opening_soon(prompts[0], *proposed) for proposed in PROPOSED))
-    assert openings == [made.opening(prompts[0], *proposed) for proposed in PROPOSED]
-    with pytest.raises(TextTooLong, match="window of 100"):
-        await encoder(tokenizer, window=100).encode_soon(request("Good morning, everyone. " * 30))

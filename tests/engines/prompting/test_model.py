@@ -63,16 +63,16 @@ def chatting(tokenizer: Any) -> Any:
 
 
 @pytest.mark.parametrize("family", ["chat", "seed-x", "translategemma"])
-def test_another_process_makes_the_same_prompts(chatting: Any, family: str) -> None:
+async def test_another_process_makes_the_same_prompts(chatting: Any, family: str) -> None:
     model = prompted_model(OPTIONS, chatting, FAMILIES[family], 900, Calibration(1.0, 2.0, 0.5))
     assert sent(model) == model
     made = sent(model).translator().encoder
     same = PromptEncoder(chatting, FAMILIES[family], window=900, output_base=8, output_per_source_token=0.0)
     said = replace(GOOD, text=" Good </s> morning,  Æ 会議 🙂.")
-    prompt = made.encode(said)
-    assert prompt == same.encode(said)
+    prompt = await made.encode(said)
+    assert prompt == await same.encode(said)
     assert prompt.ids[0] == chatting.bos_token_id
-    assert made.opening(prompt, "Guten", " Morgen") == same.opening(prompt, "Guten", " Morgen")
+    assert await made.opening(prompt, "Guten", " Morgen") == await same.opening(prompt, "Guten", " Morgen")
     assert (made._special_tokens, made._control_ids) == (same._special_tokens, same._control_ids)
 
 
@@ -88,13 +88,13 @@ def test_sent_tokenizer_decodes_as_transformers_does(chatting: Any) -> None:
     assert own.convert_tokens_to_ids(["<nowhere>"]) == [None]
 
 
-def test_other_tokenizers_are_loaded_by_name() -> None:
+async def test_other_tokenizers_are_loaded_by_name() -> None:
     class Slow:
         chat_template = None
 
     model = prompted_model(Options(model=str(SMALL_MODEL)), Slow(), FAMILIES["seed-x"], 900)
     assert model.tokenizer is None
-    assert model.translator().encoder.encode(GOOD).ids
+    assert (await model.translator().encoder.encode(GOOD)).ids
 
 
 def test_one_of_several_templates_is_the_default(tokenizer: Any) -> None:

@@ -73,7 +73,7 @@ def request(**proposed: Any) -> TranslationRequest:
 async def test_translation_is_the_models_completion(tokenizer: Any, encoder: PromptEncoder) -> None:
     engine = Scripted(tokenizer)
     events = await translated(request(priority=3, cache_scope="m", traceparent="t"), encoder, engine)
-    prompt = encoder.encode(request())
+    prompt = await encoder.encode(request())
     (asked,) = engine.asked
     assert (asked.id, asked.ids, asked.max_tokens) == ("r", prompt.ids, prompt.max_tokens)
     assert (asked.priority, asked.traceparent, asked.final, asked.rated) == (3, "t", True, False)
@@ -102,8 +102,8 @@ async def test_kept_prefix_is_told_first(tokenizer: Any, encoder: PromptEncoder)
     engine = Scripted(tokenizer)
     asked = request(prefix="Guten", tolerance=1.0)
     first, *others = await translated(asked, encoder, engine)
-    prompt = encoder.encode(asked)
-    opening = encoder.opening(prompt, "Guten", "")
+    prompt = await encoder.encode(asked)
+    opening = await encoder.opening(prompt, "Guten", "")
     ids = prompt.ids + opening.ids
     assert (first.text, first.reused, first.finish) == ("Guten", len(opening.ids), None)
     assert [(each.ids, each.max_tokens) for each in engine.asked] == [(ids, prompt.max_tokens - len(opening.ids))]
@@ -217,8 +217,8 @@ async def test_what_was_shown_of_a_folded_text_goes_on(tokenizer: Any, encoder: 
     events = await translated(asked, encoder, engine)
     assert "".join(event.text for event in events) == "– Wir treffen uns {day}."
     (prompt,) = engine.asked
-    expected = encoder.encode(asking("We meet on OPS-4821.", final=False))
-    assert prompt.ids == expected.ids + encoder.opening(expected, "Wir treffen uns", "").ids
+    expected = await encoder.encode(asking("We meet on OPS-4821.", final=False))
+    assert prompt.ids == expected.ids + (await encoder.opening(expected, "Wir treffen uns", "")).ids
     # Shown before it was known that it is a label.
     for prefix, draft in ((">> ", "Ein"), (">>", " Ein"), ("", ">> Ein")):
         asked = asking(">> ANNA: it is", prefix=prefix, draft=draft, final=False)

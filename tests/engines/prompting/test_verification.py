@@ -84,7 +84,7 @@ class Model:
         request = TranslationRequest(
             id="r", text="Please update the ticket before Monday.", source="en", target="de", **proposed
         )
-        self.prompt = self.encoder.encode(request)
+        self.prompt = await self.encoder.encode(request)
         return await verify_proposal(request, self.prompt, self.encoder, self.probe, greedy=greedy)
 
     async def probe(self, ids: list[int], read_cache: bool) -> News:

@@ -48,7 +48,7 @@ class Acme(Keyring):
 
     async def allow_in(self, gateway: Running, **quota: Any) -> None:
         self.allow(**quota)
-        while gateway.gateway.quotas.of("acme") != Quota(**quota):
+        while gateway.gateway.quotas.quota_of("acme") != Quota(**quota):
             await asyncio.sleep(0.01)
 
     @property

@@ -59,7 +59,7 @@ def spoken(detector: Detector, *texts: str, told: str | None = None) -> str:
     """The language of the last of these finals."""
     languages, found = SpokenLanguages(), ""
     if told is not None:
-        languages.tell(told)
+        languages.set_told(told)
     for number, text in enumerate(texts):
         found = languages.final(str(number), text, detector.rank(text, SIX), SIX)
     return found

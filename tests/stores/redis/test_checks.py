@@ -141,7 +141,7 @@ async def test_data_of_another_format_is_refused() -> None:
         assert "store.prefix" in said
 
 
-async def test_earlier_format_is_taken_over_once_its_gateways_have_ended() -> None:
+async def test_earlier_format_is_taken_over_without_its_gateways() -> None:
     (prefix,) = new_prefixes(1)
     async with stores(prefix) as [store]:
         await store.commands.run("SET", f"{prefix}format", "1")

@@ -253,7 +253,7 @@ async def test_what_is_recent_is_read_without_what_is_older(server: RedisServer)
 # The store goes away and comes back
 
 
-async def test_what_was_acknowledged_survives_the_death_of_the_store(server: RedisServer) -> None:
+async def test_acknowledged_work_survives_store_death(server: RedisServer) -> None:
     async with opened(server.url) as ana, opened(server.url) as ben, reading(ben, "ja") as live:
         acknowledged: dict[int, str] = {}
 
@@ -975,14 +975,14 @@ def test_a_second_subscriber_begins_where_the_first_one_is(topic: Topic, heard: 
 def test_renewed_log_is_delivered_from_its_beginning(topic: Topic, heard: Heard) -> None:
     assert topic.push(push(1, "e2"))
     assert heard.offsets == []
-    assert not topic.agree(Position("e2", 0, 1, 1))
+    assert not topic.take_position(Position("e2", 0, 1, 1))
     assert topic.push(push(4, "e1")), "an old one: the store is asked again"
     assert not topic.push(push(2, "e2"))
     assert heard.offsets == [1, 2]
 
 
 def test_older_copy_is_delivered_from_its_position(topic: Topic, heard: Heard) -> None:
-    assert topic.agree(Position("e2", 2, 1, 4)), "3 and 4 are missing"
+    assert topic.take_position(Position("e2", 2, 1, 4)), "3 and 4 are missing"
     topic.fill(page(3, 4, epoch="e2"), 4)
     assert heard.offsets == [3, 4]
 
@@ -994,8 +994,8 @@ def test_a_publication_that_cannot_be_read_is_passed_over(topic: Topic, heard: H
 
 
 def test_newest_is_the_highest_offset_seen(topic: Topic, heard: Heard) -> None:
-    topic.know("e1", 9)
-    topic.know("e0", 12)
+    topic.note_newest("e1", 9)
+    topic.note_newest("e0", 12)
     assert topic.newest == 9
 
 

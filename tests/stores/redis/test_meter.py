@@ -45,53 +45,53 @@ def total(characters: int, minutes: int = 0) -> tuple[DayOfTenant, ...]:
 async def test_repeated_report_counts_once(network: Proxy, prefix: str) -> None:
     async with opened(network.url, prefix) as here, opened(shared_server().url, prefix) as there:
         network.lose_the_answer_to(b"acme/m ja")
-        assert (await here.tell(told(1, 3, 7))).days == total(3, 1)
+        assert (await here.record(told(1, 3, 7))).days == total(3, 1)
         assert network.has_lost
-        assert (await there.tell(told(1, 4, 7))).days == total(7, 1)
+        assert (await there.record(told(1, 4, 7))).days == total(7, 1)
 
 
 async def test_unanswered_report_is_repeated_and_counts_once(network: Proxy, prefix: str) -> None:
     async with opened(network.url, prefix) as here, opened(shared_server().url, prefix) as there:
-        await here.tell(told(1))
+        await here.record(told(1))
         network.loses_answers = True
         with pytest.raises(LogUnavailable):
-            await here.tell(told(2, 3))
-        assert (await there.tell(told(1))).days == total(3), "it has arrived all the same"
+            await here.record(told(2, 3))
+        assert (await there.record(told(1))).days == total(3), "it has arrived all the same"
         network.loses_answers = False
         network.cut()
-        assert (await here.tell(told(2, 3))).days == total(3)
-        assert (await here.tell(told(3, 1))).days == total(4)
-        assert (await there.tell(told(2))).days == total(4)
+        assert (await here.record(told(2, 3))).days == total(3)
+        assert (await here.record(told(3, 1))).days == total(4)
+        assert (await there.record(told(2))).days == total(4)
 
 
 async def test_only_what_has_changed_is_read(prefix: str) -> None:
     async with opened(shared_server().url, prefix) as here, opened(shared_server().url, prefix) as there:
-        await here.tell(told(1, 3))
-        assert (await here.tell(told(2))).days == ()
-        await there.tell(told(1, 1))
-        assert (await here.tell(told(3))).days == total(4)
-        assert (await here.tell(told(4))).days == ()
+        await here.record(told(1, 3))
+        assert (await here.record(told(2))).days == ()
+        await there.record(told(1, 1))
+        assert (await here.record(told(3))).days == total(4)
+        assert (await here.record(told(4))).days == ()
 
 
 async def test_a_gateway_that_has_nothing_to_tell_writes_nothing(prefix: str) -> None:
     async with opened(shared_server().url, prefix) as here:
-        await here.tell(told(1))
+        await here.record(told(1))
         assert shared_server().ask(f"KEYS {prefix}*") == "*0\r\n"
 
 
 async def test_days_usage_survives_gateways_and_store(server: RedisServer, prefix: str) -> None:
     async with opened(server.url, prefix) as here:
-        await here.tell(told(1, 3, 7))
+        await here.record(told(1, 3, 7))
     server.kill()
     server.start()
     async with opened(server.url, prefix) as later:
-        assert (await later.tell(told(1))).days == total(3, 1)
-        assert (await later.tell(told(2, 2, 7, 8))).days == total(5, 2)
+        assert (await later.record(told(1))).days == total(3, 1)
+        assert (await later.record(told(2, 2, 7, 8))).days == total(5, 2)
 
 
 async def test_what_is_counted_does_not_stay(prefix: str) -> None:
     async with opened(shared_server().url, prefix) as here:
-        await here.tell(told(1, 3, 7))
+        await here.record(told(1, 3, 7))
         keys = [f"day:{DAY}", f"day:{DAY}:changed", "minute:7", f"gateway:{here.store.id}:told"]
         for key in keys:
             lasts_ms = int(shared_server().ask(f"PTTL {prefix}{key}").strip().removeprefix(":"))

@@ -451,7 +451,7 @@ def test_what_waits_inside_a_lane_takes_its_places_too(s: Situation) -> None:
 # ---------------------------------------------------------------- the door
 
 
-async def test_nobody_is_sent_away_unread_while_nothing_is_known() -> None:
+async def test_unmeasured_engine_refuses_nothing() -> None:
     usual(Scheduler, SteppedEngine(), max_waiting=2).door.check_unread("a")
 
 
@@ -544,7 +544,7 @@ def test_one_meeting_may_not_fill_the_queue() -> None:
         door.come("third")
 
 
-def test_however_many_meetings_an_account_has_others_find_room() -> None:
+def test_many_meetings_leave_room_for_others() -> None:
     door = Door(max_waiting=16)
     for n in range(14):
         door.come(f"private {n}", account="crowd")
@@ -712,7 +712,7 @@ def refused(door: Door, meeting: str, **how: Any) -> int:
     return full.value.retry_after_ms
 
 
-def test_finals_that_are_refused_come_back_one_after_another() -> None:
+def test_refused_finals_come_back_in_turn() -> None:
     door = Door(max_waiting=1_000, chance=itertools.cycle([0.0, 1.0]))
     door.serve(100, interval_s=0.5)
     door.come("m", 4)

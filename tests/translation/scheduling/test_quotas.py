@@ -130,11 +130,11 @@ class Told:
         self.answers = asyncio.Event()
         self.answers.set()
 
-    async def tell(self, metered: Metered) -> Totals:
+    async def record(self, metered: Metered) -> Totals:
         self.metered.append(metered)
         if self.fails is not None:
             raise self.fails
-        totals = await self._meter.tell(metered)
+        totals = await self._meter.record(metered)
         await self.answers.wait()
         if self.loses_answers:
             raise LogUnavailable("The test says so.")
@@ -154,7 +154,7 @@ class Gateways:
 
     async def tell(self, *numbers: int, waiting: Mapping[str, int] | None = None) -> None:
         for number in numbers or range(len(self.all)):
-            await self.all[number].quotas.tell(self.meters[number], waiting or {})
+            await self.all[number].quotas.report_usage(self.meters[number], waiting or {})
 
     def used(self, tenant: str = "acme") -> list[tuple[int, int]]:
         return [each.used(tenant) for each in self.all]
@@ -176,7 +176,7 @@ async def test_a_day_goes_on_in_another_process() -> None:
     earlier, [later] = Gateways(1), Gateways(1, Quota(characters=10)).all
     earlier.all[0].quotas.translated("acme", "acme/m", "ja", 10)
     await earlier.tell()
-    await later.quotas.tell(MemoryMeter(MemoryMeterStore(earlier.meters[0].kept())), {})
+    await later.quotas.report_usage(MemoryMeter(MemoryMeterStore(earlier.meters[0].kept())), {})
     assert later.used() == (10, 1)
     with pytest.raises(DailyQuotaExceeded):
         later.quotas.check_day("acme", "acme/m")

@@ -1134,7 +1134,7 @@ async def _anything(chance: random.Random, max_running: int, fatal: bool, lanes:
 # ---------------------------------------------------------------- over real sockets
 
 
-async def test_one_meetings_flood_delays_anothers_final_by_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_flood_delays_another_meeting_by_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     generate, begun = SimulatedEngine.generate, list[str]()
 
     async def noting(engine: SimulatedEngine, request: TranslationRequest, on_event: OnEvent) -> None:

@@ -18,9 +18,9 @@ import pytest
 
 from gateway.domain.engine import EngineState
 from gateway.domain.errors import EngineUnavailable, StartupError
-from gateway.engines.host import kept as module
+from gateway.engines.host import kept_hosts as module
 from gateway.engines.host import main, orphans
-from gateway.engines.host.kept import KeptHosts, look
+from gateway.engines.host.kept_hosts import KeptHosts, look
 from gateway.engines.host.main import Keep, Role
 from gateway.engines.host.messages import PROTOCOL, Hello
 from gateway.engines.host.proxy import HostedEngine
@@ -281,7 +281,7 @@ def test_host_of_another_user_is_not_asked(planted: Path, monkeypatch: pytest.Mo
             find()
 
 
-def test_hosts_in_a_folder_that_others_change_are_not_looked_for(planted: Path) -> None:
+def test_hosts_in_a_shared_folder_are_refused(planted: Path) -> None:
     planted.chmod(0o777)
     for find in (lambda: KeptHosts(planted, 60), lambda: look(planted, ["a"])):
         with pytest.raises(StartupError, match="can be changed by other users"):
