@@ -366,13 +366,19 @@ async def test_guest_of_an_ended_meeting_saves_what_was_shown(visit: Any) -> Non
         await visited.goto(f"#invite={INVITE}")
         await join(page, "Ana", reads="ja")
         await settled(await say(page, SENTENCE))
+        bo = {"participant": "bo", "utterance": "1", "speaker": "Bo", "rev": 1, "offset": 1_000}
+        line.say({"type": "caption", **bo, "lang": "en", "text": "Oh.", "final": True})
+        end = {"lang": "ja", "text": "[ja] Oh.", "timings": None, "tokens": 1, "truncated": False, "unsure": True}
+        line.say({"type": "translation.final", **bo, **end, "offset": 1_001})
         line.say(ENDED)
         await expect(last.get_by_role("heading")).to_have_text("The meeting has ended")
         async with page.expect_download() as saved:
             await last.get_by_role("button", name="Save what this page has shown").click()
         text = (await (await saved.value).path()).read_text()
         assert text.splitlines()[0].endswith(" You")
-        assert text.splitlines()[1:] == [SENTENCE, f"[ja] {SENTENCE}"]
+        assert text.splitlines()[1:3] == [SENTENCE, f"[ja] {SENTENCE}"]
+        # Marked as in the gateway's files.
+        assert text.splitlines()[-2:] == ["Oh.", "(?) [ja] Oh."]
         # The invite is no longer valid.
         visited.tokens.refuses = True
         await last.get_by_role("button", name="Join again").click()

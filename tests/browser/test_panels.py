@@ -574,8 +574,11 @@ async def test_transcript_is_saved_under_its_own_name(open_blank: OpenBlank) -> 
 
         await page.get_by_label("Format").select_option("Web subtitles (.vtt)")
         await page.get_by_label("Language").select_option("Japanese")
-        name, content = await download(page)
+        async with page.expect_request("**/transcript.vtt*") as asked:
+            name, content = await download(page)
         assert (name, content.splitlines()[-1]) == ("saved.ja.vtt", "<v Ana>[ja] Good morning.")
+        # Which translations are unsure is in every format.
+        assert "mark=unsure" in (await asked.value).url
 
         await page.get_by_label("Language").select_option("All I read, side by side")
         await page.get_by_label("Format").select_option("Text (.txt)")

@@ -760,34 +760,78 @@ async def test_cells_tell_timings_failures_and_truncation(
         await expect(reader.rows).to_have_attribute("data-state", "settled")
 
 
-async def test_unsure_translations_are_marked_and_explained_once(open_reader: OpenReader) -> None:
+async def test_a_stretch_of_unsure_translations_has_one_sign(open_reader: OpenReader) -> None:
     async with open_reader("ja", "de", "fr") as reader:
+        sign = reader.page.get_by_test_id("unsure-sign")
+
+        async def begins() -> list[str]:
+            """Where a stretch begins."""
+            return await sign.evaluate_all(
+                """(signs) => signs.map((sign) => sign.closest("[data-key]").dataset.key + " "
+                    + sign.parentElement.querySelector("[data-testid]:not(details)").dataset.testid)"""
+            )
+
         await reader.hear(started(), caption("ana", "1", "Hello."), final("ana", "1", "ja", "[ja] Hello."))
-        note = reader.page.locator(".cell-note")
-        await expect(note).to_have_count(0)
-        await reader.hear(
-            final("ana", "1", "de", "[de] ?", unsure=True), final("ana", "1", "fr", "?", unsure=True)
-        )
-        await expect(note).to_have_count(1)
-        await expect(note).to_contain_text("Unsure: the model may be wrong here.")
-        await expect(note).to_contain_text("docs/models.md")
-        style = "(text) => getComputedStyle(text).textDecoration + getComputedStyle(text, '::before').content"
-        unsure, sure = [await reader.cell("ana/1", lang).evaluate(style) for lang in ("de", "ja")]
-        assert "wavy" in unsure
-        assert "?" in unsure  # not by the line's colour alone
-        assert "wavy" not in sure
-        assert await reader.page.locator(".cell-label").all_text_contents() == [
-            "Japanese",
-            "German, unsure",
-            "French, unsure",
-        ]
-        # Once is enough.
-        await reader.hear(caption("ana", "2", "Bye."), final("ana", "2", "de", "[de] ?", unsure=True))
-        await expect(reader.page.locator(".cell-text.unsure")).to_have_count(3)
-        await expect(note).to_have_count(1)
-        # A column that is not shown has no remark.
+        await expect(sign).to_have_count(0)
+        for number in "23":
+            await reader.hear(
+                caption("ana", number, "So."),
+                *(final("ana", number, lang, "?", unsure=lang != "ja") for lang in ("ja", "de", "fr")),
+            )
+        assert await begins() == ["ana/2 cell-de", "ana/2 cell-fr"]
+        # The first one says what it means, the others when asked.
+        what = sign.get_by_text("The model may be wrong along the dotted line.")
+        await expect(what).to_have_count(2)
+        await expect(what.first).to_be_visible()
+        await expect(what.last).to_be_hidden()
+        await sign.last.locator("summary").click()
+        await expect(what.last).to_be_visible()
+        line = "(cell) => getComputedStyle(cell.parentElement, '::before').borderInlineStartStyle"
+        lines = [await reader.cell(f"ana/{row}", lang).evaluate(line) for row in "123" for lang in ("ja", "de")]
+        assert lines == ["none", "none", "none", "dotted", "none", "dotted"]
+        # No gap between the lines of two rows.
+        gap = """() => { const [above, below] = ["ana/2", "ana/3"].map((key) => {
+            const cell = document.querySelector(`[data-key="${key}"] [data-testid="cell-de"]`).parentElement;
+            const [box, style] = [cell.getBoundingClientRect(), getComputedStyle(cell, "::before")];
+            return { top: box.top + parseFloat(style.top), bottom: box.bottom - parseFloat(style.bottom) };
+        }); return below.top - above.bottom; }"""
+        assert await reader.page.evaluate(gap) <= 1
+        # A sure one ends it.
+        await reader.hear(caption("bo", "4", "Yes."), final("bo", "4", "de", "Ja."))
+        await reader.hear(caption("bo", "5", "Yes."), final("bo", "5", "de", "?", unsure=True))
+        assert await begins() == ["ana/2 cell-de", "ana/2 cell-fr", "bo/5 cell-de"]
+        # What comes late joins what is around it.
+        await reader.hear(caption("bo", "6", "A."), caption("bo", "7", "B."))
+        await reader.hear(final("bo", "7", "de", "?", unsure=True))
+        assert (await begins())[2:] == ["bo/5 cell-de", "bo/7 cell-de"]
+        await reader.hear(final("bo", "6", "de", "?", unsure=True))
+        assert (await begins())[2:] == ["bo/5 cell-de"]
+        # A column that is not shown has no sign.
         await reader.show("ja")
-        await expect(note).to_have_count(0)
+        await expect(sign).to_have_count(0)
+        await reader.show("de", originals=True)
+        assert await begins() == ["ana/2 cell-de", "bo/5 cell-de"]
+        # Beside the only column, the line passes the name and what was said.
+        height = "(cell) => parseFloat(getComputedStyle(cell.parentElement, '::before').height)"
+        row = await reader.page.locator('[data-key="bo/6"]').evaluate("(row) => row.clientHeight")
+        assert await reader.cell("bo/6", "de").evaluate(height) >= row - 1
+
+
+async def test_a_stretch_of_unsure_translations_is_announced_once(open_reader: OpenReader) -> None:
+    async with open_reader("de") as reader:
+        await reader.page.evaluate("announcer.lang = 'de'; announcer.start()")
+        await reader.hear(started())
+        for number, unsure in enumerate([False, True, True, False, False]):
+            await reader.hear(
+                caption("ana", str(number), "So."), final("ana", str(number), "de", "Also.", unsure=unsure)
+            )
+        assert await reader.page.get_by_test_id("announcer").locator("p").all_text_contents() == [
+            "Ana: Also.",
+            "Ana (unsure from here): Also.",
+            "Ana: Also.",
+            "Ana (sure again): Also.",
+            "Ana: Also.",
+        ]
 
 
 async def test_an_own_translation_that_runs_can_be_cancelled(open_reader: OpenReader) -> None:

@@ -170,6 +170,7 @@ export class TranscriptView {
       if (row !== undefined && row.entry === entry) {
         row.render(columns);
         if (columns.has(AS_SPOKEN)) row.follow(this.#above(row.element));
+        this.#rejoin(row.element.nextElementSibling);
         continue;
       }
       this.#remove(key);
