@@ -758,6 +758,32 @@ async def test_a_text_in_another_language_than_chosen_is_told(
 
 
 @pytest.mark.parametrize(
+    ("script", "text", "offer", "lang"),
+    [
+        (_DETECTOR, "Wir verschieben das auf Freitag.", "Speak German", "de"),
+        (_RECOGNISER, "会議は金曜日です", "Detect", "auto"),
+    ],
+)
+async def test_one_button_speaks_the_language_that_a_text_looks_like(
+    script: str, text: str, offer: str, lang: str, open_composer: OpenComposer
+) -> None:
+    async with open_composer(script) as composer:
+        page, switch = composer.page, composer.page.get_by_test_id("switch-language")
+        await expect(switch).to_be_hidden()
+        await composer.text.fill(text)
+        await expect(switch).to_have_text(offer)
+        await switch.click()
+        await expect(page.get_by_test_id("spoken-lang")).to_have_value(lang)
+        await expect(switch).to_be_hidden()
+        await expect(composer.note).to_have_text("")
+        assert await page.evaluate("localStorage.getItem('speaks')") == lang
+        await expect(composer.text).to_be_focused()
+        await page.keyboard.press("Enter")
+        await composer.sent(text)
+        assert composer.frames()[-1]["lang"] == lang
+
+
+@pytest.mark.parametrize(
     ("locale", "lang"), [("iw-IL", "en"), ("cmn-Hans-CN", "zh"), ("zh-TW", "zh"), ("es-419", "es")]
 )
 async def test_what_the_browser_prefers_is_known(locale: str, lang: str, open_composer: OpenComposer) -> None:

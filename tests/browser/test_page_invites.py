@@ -368,8 +368,9 @@ async def test_guest_of_an_ended_meeting_saves_what_was_shown(visit: Any) -> Non
         await settled(await say(page, SENTENCE))
         bo = {"participant": "bo", "utterance": "1", "speaker": "Bo", "rev": 1, "offset": 1_000}
         line.say({"type": "caption", **bo, "lang": "en", "text": "Oh.", "final": True})
-        end = {"lang": "ja", "text": "[ja] Oh.", "timings": None, "tokens": 1, "truncated": False, "unsure": True}
-        line.say({"type": "translation.final", **bo, **end, "offset": 1_001})
+        end = {"lang": "ja", "text": "[ja] Oh.", "tokens": 1, "truncated": False, "unsure": True}
+        timings = {"queue_ms": 1, "first_token_ms": 2, "total_ms": 3}
+        line.say({"type": "translation.final", **bo, **end, "timings": timings, "offset": 1_001})
         line.say(ENDED)
         await expect(last.get_by_role("heading")).to_have_text("The meeting has ended")
         async with page.expect_download() as saved:

@@ -125,6 +125,7 @@ export const ar = {
   "composer.detect": "اكتشاف",
   "composer.looks_like": "يبدو هذا {language}، لكن اللغة المختارة هي {chosen}.",
   "composer.not_chosen": "لا يبدو هذا {chosen}. اختر ما تتحدث به، أو «اكتشاف».",
+  "composer.speak": "التحدث بلغة: {language}",
   "composer.detected": "أُرسل على أنه {language}.",
   "composer.undetected": "لم تُعرف اللغة، لذلك لا يُترجم: قل المزيد أو اختر اللغة.",
   "composer.listening_for": "يستمع إلى {language}…",

@@ -124,6 +124,7 @@ export const de = {
   "composer.detect": "Erkennen",
   "composer.looks_like": "Das sieht nach {language} aus, gewählt ist aber {chosen}.",
   "composer.not_chosen": "Das sieht nicht nach {chosen} aus. Wählen Sie, was Sie sprechen, oder „Erkennen“.",
+  "composer.speak": "{language} sprechen",
   "composer.detected": "Gesendet als {language}.",
   "composer.undetected": "Die Sprache wurde nicht erkannt, daher nicht übersetzt: Sagen Sie mehr oder wählen Sie die Sprache.",
   "composer.listening_for": "Hört auf {language}…",

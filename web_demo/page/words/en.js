@@ -127,6 +127,7 @@ export const en = {
   "composer.detect": "Detect",
   "composer.looks_like": "This looks like {language}, but {chosen} is chosen.",
   "composer.not_chosen": "This does not look like {chosen}. Choose what you speak, or “Detect”.",
+  "composer.speak": "Speak {language}",
   "composer.detected": "Sent as {language}.",
   "composer.undetected": "Its language was not recognised, so it is not translated: say more, or choose the language.",
   "composer.listening_for": "Listening for {language}…",

@@ -124,6 +124,7 @@ export const es = {
   "composer.detect": "Detectar",
   "composer.looks_like": "Esto parece {language}, pero está elegido {chosen}.",
   "composer.not_chosen": "Esto no parece {chosen}. Elija lo que habla o «Detectar».",
+  "composer.speak": "Hablar {language}",
   "composer.detected": "Enviado como {language}.",
   "composer.undetected": "No se reconoció el idioma, así que no se traduce: diga más o elija el idioma.",
   "composer.listening_for": "Escuchando {language}…",

@@ -124,6 +124,7 @@ export const fr = {
   "composer.detect": "Détecter",
   "composer.looks_like": "Cela ressemble à : {language}, mais la langue choisie est : {chosen}.",
   "composer.not_chosen": "Cela ne ressemble pas à : {chosen}. Choisissez ce que vous parlez, ou « Détecter ».",
+  "composer.speak": "Parler : {language}",
   "composer.detected": "Envoyé comme : {language}.",
   "composer.undetected": "La langue n’a pas été reconnue, donc pas de traduction : dites-en plus ou choisissez la langue.",
   "composer.listening_for": "À l’écoute : {language}…",

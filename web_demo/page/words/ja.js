@@ -124,6 +124,7 @@ export const ja = {
   "composer.detect": "自動検出",
   "composer.looks_like": "{language}のようですが、{chosen}が選ばれています。",
   "composer.not_chosen": "{chosen}ではないようです。話す言語か「自動検出」を選んでください。",
+  "composer.speak": "{language}で話す",
   "composer.detected": "{language}として送信しました。",
   "composer.undetected": "言語を判別できなかったため、翻訳されません。もう少し話すか、言語を選んでください。",
   "composer.listening_for": "{language}を聞き取っています…",

@@ -124,6 +124,7 @@ export const zh = {
   "composer.detect": "自动检测",
   "composer.looks_like": "这看起来是{language}，但选择的是{chosen}。",
   "composer.not_chosen": "这看起来不是{chosen}。请选择您说的语言，或“自动检测”。",
+  "composer.speak": "改说{language}",
   "composer.detected": "已按{language}发送。",
   "composer.undetected": "无法判断语言，因此不翻译：请多说一些，或选择语言。",
   "composer.listening_for": "正在听{language}……",
