@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from tests.browser.pages import stop_the_clock, until
+from tests.browser.pages import connected, join, new_meeting, row, settled, stop_the_clock, until
 from tests.conftest import OpenPage, Watch
 from tests.processes import GatewayProcess
 
@@ -790,3 +790,23 @@ async def test_what_the_browser_prefers_is_known(locale: str, lang: str, open_co
     own = f"Object.defineProperty(navigator, 'languages', {{ value: [{locale!r}] }});"
     async with open_composer(_RECOGNISER + own, expected=lang) as composer:
         await expect(composer.page.get_by_test_id("spoken-lang")).to_have_value(lang)
+
+
+async def test_a_draft_is_kept_when_the_page_is_loaded_again(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(f"{gateway.url}/?meeting={new_meeting()}") as watch:
+        page, text = watch.page, watch.page.get_by_test_id("text")
+        await join(page, "Ana")
+        await text.fill("Not said  yet,\nand not sent")
+        await page.reload()
+        await connected(page)
+        await expect(text).to_have_value("Not said  yet,\nand not sent")
+        await page.keyboard.press("Enter")
+        await settled(row(page, "Not said yet"))
+        await page.reload()
+        await connected(page)
+        await expect(text).to_have_value("")
+        # Elsewhere it would not be the same.
+        await text.fill("For these")
+        await page.goto(f"{gateway.url}/?meeting={new_meeting()}")
+        await join(page, "Ana")
+        await expect(text).to_have_value("")

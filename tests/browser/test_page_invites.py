@@ -113,7 +113,7 @@ def visit(open_page: OpenPage, gateway: GatewayProcess) -> Any:
             watch.allow("401")
             tokens = Tokens(*roles, meeting=meeting or new_meeting(), name=name, **limits or {})
             await watch.page.route("**/v1/tokens", tokens.answer)
-            await watch.page.route("**/readyz", _wants_tokens)
+            await watch.page.route("**/readyz*", _wants_tokens)
             visited = Visit(watch, gateway, tokens)
             yield visited
             for address in visited.addresses:
@@ -254,7 +254,7 @@ async def test_refused_invite_is_tried_once(visit: Any) -> None:
         await expect(page.get_by_test_id("status")).to_have_text("No access")
         # The gateway is still asked whether it is ready. What the first answer caused comes before the second one.
         for _ in range(2):
-            async with page.expect_response("**/readyz"):
+            async with page.expect_response("**/readyz*"):
                 await page.clock.run_for(15_000)
         assert [asked["invite"] for asked in visited.tokens.asked] == [OUTDATED]
         await page.clock.resume()

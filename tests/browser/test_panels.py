@@ -247,7 +247,7 @@ async def test_who_is_there_and_what_they_do(open_blank: OpenBlank) -> None:
         await page.evaluate("async (options) => { window.eve = await connected(options); }", markup)
         await expect(rows).to_have_count(2)
         await expect(rows.nth(1)).to_have_text(f"{MARKUP}Speaker · Japanese")
-        await expect(page.get_by_role("heading", name="People 3")).to_be_visible()
+        await expect(page.get_by_role("heading", name="People 2")).to_be_visible()
         # Captions on a screen are nobody's guest.
         unnamed = page.get_by_test_id("people-unnamed")
         await expect(unnamed).to_have_text("1 reader without a name, such as captions on a screen.")

@@ -766,10 +766,11 @@ async def test_a_stretch_of_unsure_translations_has_one_sign(open_reader: OpenRe
 
         async def begins() -> list[str]:
             """Where a stretch begins."""
-            return await sign.evaluate_all(
+            found: list[str] = await sign.evaluate_all(
                 """(signs) => signs.map((sign) => sign.closest("[data-key]").dataset.key + " "
                     + sign.parentElement.querySelector("[data-testid]:not(details)").dataset.testid)"""
             )
+            return found
 
         await reader.hear(started(), caption("ana", "1", "Hello."), final("ana", "1", "ja", "[ja] Hello."))
         await expect(sign).to_have_count(0)
@@ -1155,3 +1156,37 @@ async def test_whole_sentences_of_one_language_are_read_out_once(open_reader: Op
         await reader.hear(*many(25, "de"))
         await expect(said).to_have_count(20)
         await expect(said.last).to_contain_text("[de] This is sentence 24")
+
+
+async def test_a_person_keeps_the_colour_after_a_reload(open_reader: OpenReader) -> None:
+    """As another participant, of the same name."""
+    async with open_reader("ja") as reader:
+        ana, again = caption("p1", "1", "Hello."), caption("p7", "1", "I am back.")
+        await reader.hear(started(), {**ana, "speaker": "Ana"}, caption("bo", "1", "Hi."))
+        await reader.hear({**again, "speaker": "Ana"})
+        voices = await reader.rows.evaluate_all(
+            "(rows) => rows.map((row) => row.style.getPropertyValue('--voice'))"
+        )
+        assert voices[0] == voices[2] != voices[1]
+    # And in another window, where the other one has not spoken.
+    async with open_reader("ja") as other:
+        await other.hear(started(), {**again, "speaker": "Ana"})
+        assert await other.rows.evaluate_all("(rows) => rows[0].style.getPropertyValue('--voice')") == voices[0]
+
+
+async def test_a_language_without_translation_is_told_in_the_words_of_the_page(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        missing = {**failed("ana", "1", "ja", "The model knows no ja."), "code": "unsupported_language"}
+        await reader.hear(started(), caption("ana", "1", "Hello."), missing)
+        await expect(reader.page.locator(".cell-note")).to_have_text("There is no translation.")
+
+
+async def test_what_a_translation_took_covers_no_other_row(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(started(), *many(2, "ja"))
+        await reader.cell("ana/0", "ja").hover()
+        after = "(text) => getComputedStyle(text, '::after').content"
+        assert await reader.cell("ana/0", "ja").evaluate(after) == "none"
+        await expect(reader.cell("ana/0", "ja")).to_have_attribute(
+            "title", "First token 210 ms, total 12.5 s, 9 tokens"
+        )

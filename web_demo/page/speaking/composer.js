@@ -7,6 +7,7 @@ import { checkbox } from "../ui/form_controls.js";
 import { preferredLanguages, textDirection } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
 import { pageLanguage, t } from "../words/words.js";
+import { loadDraft, saveDraft } from "./draft.js";
 import { Microphone } from "./microphone.js";
 import { otherLanguage } from "./other_language.js";
 
@@ -148,6 +149,7 @@ export class Composer {
     });
     this.#mic.addEventListener("click", () => this.#microphone[this.#microphone.isOn ? "stop" : "start"]());
     client.listen((event) => this.#onEvent(event));
+    this.#text.value = loadDraft(client.meeting);
   }
 
   #build() {
@@ -331,6 +333,7 @@ export class Composer {
 
   /** @param {Event} event */
   #onInput(event) {
+    saveDraft(this.#client.meeting, this.#text.value);
     this.#remark = { text: "", isBad: false, instead: "" };
     this.#showLength();
     clearTimeout(this.#pauseTimer);
@@ -365,6 +368,7 @@ export class Composer {
   #clear() {
     clearTimeout(this.#pauseTimer);
     this.#text.value = "";
+    saveDraft(this.#client.meeting, "");
     this.#showLength();
   }
 

@@ -54,6 +54,8 @@ export class TranscriptView {
   #byKey = new Map();
   /** Participant → colour; the one who spoke last is last. @type {Map<string, number>} */
   #colours = new Map();
+  /** Name → colour: after a reload a person is another participant. @type {Map<string, number>} */
+  #named = new Map();
   /** @type {Omit<Shown, "columns">} */
   #shown = { reads: [], originals: true, stability: "live" };
   #switch = new LanguageSwitch(() => this.#showRows());
@@ -189,7 +191,7 @@ export class TranscriptView {
 
   /** @param {Entry} entry */
   #add(entry) {
-    const row = new UtteranceRow(entry, { ...this.#options, colour: this.#colourOf(entry.participant) });
+    const row = new UtteranceRow(entry, { ...this.#options, colour: this.#colourOf(entry) });
     row.show(this.#rowsShown);
     this.#byKey.set(entry.key, row);
     this.#rows.insertBefore(row.element, this.#placeOf(entry));
@@ -234,18 +236,20 @@ export class TranscriptView {
   }
 
   /**
-   * A colour that is usually the same in all windows, and never that of another of the latest speakers.
-   * @param {string} participant
+   * A colour that is usually the same in all windows and after a reload, and never that of another of the latest speakers.
+   * @param {Entry} entry
    */
-  #colourOf(participant) {
-    let colour = this.#colours.get(participant);
+  #colourOf({ participant, speaker }) {
+    let colour = this.#colours.get(participant) ?? this.#named.get(speaker);
     if (colour === undefined) {
       const taken = new Set([...this.#colours.values()].slice(1 - COLOURS));
-      for (colour = hash(participant) % COLOURS; taken.has(colour);) colour = (colour + 1) % COLOURS;
+      for (colour = hash(speaker || participant) % COLOURS; taken.has(colour);) colour = (colour + 1) % COLOURS;
     }
     this.#colours.delete(participant);
     this.#colours.set(participant, colour);
     evictOldest(this.#colours, MAX_SPEAKERS);
+    if (speaker) this.#named.set(speaker, colour);
+    evictOldest(this.#named, MAX_SPEAKERS);
     return colour;
   }
 

@@ -124,7 +124,7 @@ class TextCell {
     if (timings === null) return;
     const { first_token_ms: first, total_ms: total } = timings;
     const facts = t("transcript.facts", { first: duration(first), total: duration(total) });
-    Object.assign(this.#text.dataset, { firstTokenMs: first, totalMs: total, timings: facts });
+    Object.assign(this.#text.dataset, { firstTokenMs: first, totalMs: total });
     this.#text.title = t("transcript.tokens", { facts, count: tokens });
   }
 
