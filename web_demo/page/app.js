@@ -2,7 +2,6 @@
 
 import { loadWords } from "./words/words.js";
 import { inviteIn } from "./access/invite.js";
-import { isReady, READINESS_URL } from "./status/readiness_poller.js";
 
 const query = new URLSearchParams(location.search);
 const streamUrl = new URL("./v1/stream", document.baseURI);
@@ -26,13 +25,14 @@ if (asked === null) {
 }
 
 function askEarly() {
-  const readyz = ask(READINESS_URL);
+  const readyz = ask("./readyz?status=200");
   return { readyz, languages: askForLanguages(readyz).catch(() => null) };
 }
 
 /** Null also where the engine is not ready: then it would be refused. @param {Promise<Response>} readyz */
 async function askForLanguages(readyz) {
-  return isReady(await (await readyz).clone().json()) ? await ask("./v1/languages") : null;
+  const { status } = await (await readyz).clone().json();
+  return status === "ready" || status === "restarting" ? await ask("./v1/languages") : null;
 }
 
 /** The answer with its body, which is read before the request's time is over. @param {string} url */

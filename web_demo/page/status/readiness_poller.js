@@ -33,7 +33,7 @@ const TIMEOUT_MS = 5_000;
 export const READINESS_URL = "./readyz?status=200";
 
 /** Whether translations are accepted. An engine that is restarted takes them, and they wait. @param {{status?: unknown}} body */
-export function isReady({ status }) {
+function isReady({ status }) {
   return status === "ready" || status === "restarting";
 }
 
