@@ -272,6 +272,10 @@ async def _watch_engine(gateway: Gateway, server: DrainingServer, said: Terminal
     said.ready()
 
 
+# So long an engine that loads is silent in a log, in seconds.
+QUIET_S = 15.0
+
+
 class Terminal:
     """What a gateway that starts says on the terminal. sock: where it is reached."""
 
@@ -301,15 +305,16 @@ class Terminal:
     async def until_ready(self, health: Callable[[], EngineHealth], failed: Callable[[], bool]) -> None:
         """Say what the engine is doing until it is ready, or could not be started."""
         terminal = self._terminal
-        # One line that counts on a terminal, one line per stage in a log.
+        # One line that counts on a terminal; in a log one line per stage, and more where a stage takes long.
         counting = terminal.isatty()
-        said = ""
+        said, said_s = "", 0.0
         while not failed() and (now := health()).state is not EngineState.READY:
-            if counting or now.reason != said:
-                line = f"  {time.monotonic() - self._started_s:4.0f} s  {now.reason}"
+            passed_s = time.monotonic() - self._started_s
+            if counting or now.reason != said or passed_s - said_s >= QUIET_S:
+                line = f"  {passed_s:4.0f} s  {now.reason}"
                 terminal.write(f"\r\033[K{line}" if counting else f"{line}\n")
                 terminal.flush()
-                said = now.reason
+                said, said_s = now.reason, passed_s
             await asyncio.sleep(0.25)
         if counting:
             terminal.write("\r\033[K")

@@ -51,13 +51,11 @@ class Watch:
 
     def _on_console(self, message: ConsoleMessage) -> None:
         address = str(message.location.get("url", ""))
-        # The browser itself notes every 503, which is how the gateway says that its engine is loading.
-        loading = address.endswith("/readyz") and "503" in message.text
         # What Playwright says of workers that a test does without.
         blocked = message.text.startswith("Service Worker registration blocked")
         # What a Chromium without its model says when the page asks whether it is there.
         unknowing = message.text.startswith("The language detection model was required")
-        if message.type in ("error", "warning") and not (loading or blocked or unknowing):
+        if message.type in ("error", "warning") and not (blocked or unknowing):
             self._complaints.append(f"console {message.type}: {message.text} ({address})")
 
     def _on_request(self, request: Request) -> None:

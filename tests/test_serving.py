@@ -15,9 +15,10 @@ import pytest
 
 from gateway.app import Gateway
 from gateway.config import EngineSettings, Settings
+from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import StartupError
 from gateway.server.uvicorn_server import listen
-from gateway.serving import page_address, server_config, tell_model
+from gateway.serving import Terminal, page_address, server_config, tell_model
 from tests.certificates import certificate
 from tests.cli.commands import Ran, run
 from tests.processes import gateway_process
@@ -161,3 +162,23 @@ def test_what_is_assembled_is_told_line_by_line(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("gateway.serving.ready_model", lambda _settings, tell: tell("Assembling …"))
     tell_model(terminal, Settings())
     assert terminal.getvalue() == "Assembling …\n"
+
+
+async def test_a_long_stage_is_said_again_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    said, now_s = io.StringIO(), 0.0
+
+    def health() -> EngineHealth:
+        nonlocal now_s
+        now_s += 10
+        return EngineHealth(EngineState.STARTING if now_s < 60 else EngineState.READY, "loading the weights")
+
+    async def no_time(_seconds: float) -> None:
+        pass
+
+    monkeypatch.setattr("gateway.serving.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("gateway.serving.asyncio.sleep", no_time)
+    with listen("127.0.0.1", 0) as sock:
+        await Terminal(said, Settings(engine=EngineSettings(kind="simulated")), sock).until_ready(
+            health, lambda: False
+        )
+    assert said.getvalue().splitlines() == [f"  {seconds:4d} s  loading the weights" for seconds in (10, 30, 50)]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from tests.browser.pages import stop_the_clock, until
+from tests.browser.pages import connected, join, new_meeting, row, settled, stop_the_clock, until
 from tests.conftest import OpenPage, Watch
 from tests.processes import GatewayProcess
 
@@ -758,9 +758,55 @@ async def test_a_text_in_another_language_than_chosen_is_told(
 
 
 @pytest.mark.parametrize(
+    ("script", "text", "offer", "lang"),
+    [
+        (_DETECTOR, "Wir verschieben das auf Freitag.", "Speak German", "de"),
+        (_RECOGNISER, "会議は金曜日です", "Detect", "auto"),
+    ],
+)
+async def test_one_button_speaks_the_language_that_a_text_looks_like(
+    script: str, text: str, offer: str, lang: str, open_composer: OpenComposer
+) -> None:
+    async with open_composer(script) as composer:
+        page, switch = composer.page, composer.page.get_by_test_id("switch-language")
+        await expect(switch).to_be_hidden()
+        await composer.text.fill(text)
+        await expect(switch).to_have_text(offer)
+        await switch.click()
+        await expect(page.get_by_test_id("spoken-lang")).to_have_value(lang)
+        await expect(switch).to_be_hidden()
+        await expect(composer.note).to_have_text("")
+        assert await page.evaluate("localStorage.getItem('speaks')") == lang
+        await expect(composer.text).to_be_focused()
+        await page.keyboard.press("Enter")
+        await composer.sent(text)
+        assert composer.frames()[-1]["lang"] == lang
+
+
+@pytest.mark.parametrize(
     ("locale", "lang"), [("iw-IL", "en"), ("cmn-Hans-CN", "zh"), ("zh-TW", "zh"), ("es-419", "es")]
 )
 async def test_what_the_browser_prefers_is_known(locale: str, lang: str, open_composer: OpenComposer) -> None:
     own = f"Object.defineProperty(navigator, 'languages', {{ value: [{locale!r}] }});"
     async with open_composer(_RECOGNISER + own, expected=lang) as composer:
         await expect(composer.page.get_by_test_id("spoken-lang")).to_have_value(lang)
+
+
+async def test_a_draft_is_kept_when_the_page_is_loaded_again(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(f"{gateway.url}/?meeting={new_meeting()}") as watch:
+        page, text = watch.page, watch.page.get_by_test_id("text")
+        await join(page, "Ana")
+        await text.fill("Not said  yet,\nand not sent")
+        await page.reload()
+        await connected(page)
+        await expect(text).to_have_value("Not said  yet,\nand not sent")
+        await page.keyboard.press("Enter")
+        await settled(row(page, "Not said yet"))
+        await page.reload()
+        await connected(page)
+        await expect(text).to_have_value("")
+        # Elsewhere it would not be the same.
+        await text.fill("For these")
+        await page.goto(f"{gateway.url}/?meeting={new_meeting()}")
+        await join(page, "Ana")
+        await expect(text).to_have_value("")

@@ -12,7 +12,7 @@ from gateway.client import connect
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import TranslationFinal
 from tests.browser.conftest import SCRIPT, StartGateway
-from tests.browser.pages import DESKTOP, PHONE, connected, join, new_meeting, overflow_px
+from tests.browser.pages import DESKTOP, PHONE, cell, connected, join, new_meeting, overflow_px, read
 from tests.browser.test_transcript import OpenReader, caption, final, open_reader, started
 from tests.conftest import OpenPage
 from tests.processes import GatewayProcess
@@ -141,14 +141,16 @@ async def test_earlier_translations_keep_their_mark(gateway: GatewayProcess, ope
 
         async def doubtful(route: Route) -> None:
             answer = await (await route.fetch()).json()
-            answer["utterances"][0]["translations"]["ja"]["unsure"] = True
+            for said in answer["utterances"][2:5]:
+                said["translations"]["ja"]["unsure"] = True
             await route.fulfill(json=answer)
 
         await page.route("**/transcript.json*", doubtful)
         await page.get_by_role("button", name="Earlier").click()
         await expect(page.get_by_test_id("utterance")).to_have_count(40)
-        await expect(page.locator(".cell-text.unsure")).to_have_count(1)
-        await expect(page.get_by_test_id("utterance").first).to_contain_text("Unsure:")
+        # One sign for all three.
+        await expect(page.get_by_test_id("unsure-sign")).to_have_count(1)
+        await expect(page.get_by_test_id("utterance").nth(2).get_by_test_id("unsure-sign")).to_be_visible()
 
 
 async def test_where_nothing_was_said_before_nothing_is_offered(
@@ -189,3 +191,44 @@ async def test_a_long_transcript_is_laid_out_where_seen(open_reader: OpenReader)
             "getSelection().selectAllChildren(document.querySelector('.rows')), String(getSelection())"
         )
         assert "[de] This is sentence 500 of" in whole
+
+
+async def test_a_language_chosen_later_is_filled_in_from_the_log(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    meeting = new_meeting()
+    await hold_a_meeting(gateway.url, meeting, "ja", "fr", utterances=20)
+    async with (
+        connect(gateway.url, meeting=meeting, name="Ana", reads=["ja"], speaks="en") as ana,
+        open_page(f"{gateway.url}/?meeting={meeting}", **DESKTOP) as watch,
+    ):
+        page = watch.page
+        await join(page, "Bo", reads="ja", speaks=False)
+        # Nobody reads French now.
+        await ana.final("Sentence 20.")
+        await expect(cell(page, "ja").last).to_have_text("[ja] Sentence 20.")
+        await read(page, "ja", "fr")
+        french = [f"[fr] Sentence {number}." for number in range(20)]
+        await expect(cell(page, "fr")).to_have_text([*french, ""])
+        # What is not in the log is not left open.
+        last = page.get_by_test_id("utterance").last
+        await expect(last).to_contain_text("Translations into French begin after this.")
+        assert await page.get_by_text("Translations into French begin after this.").count() == 1
+        await ana.final("Sentence 21.")
+        await expect(cell(page, "fr").last).to_have_text("[fr] Sentence 21.")
+
+
+async def test_a_gateway_that_does_not_fill_in_changes_nothing(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    meeting = new_meeting()
+    await hold_a_meeting(gateway.url, meeting, "ja", "fr", utterances=3)
+    async with open_page(f"{gateway.url}/?meeting={meeting}", **DESKTOP) as watch:
+        page = watch.page
+        await join(page, "Bo", reads="ja", speaks=False)
+        watch.allow("429")
+        await page.route("**/transcript.json*", lambda route: route.fulfill(status=429, json={"detail": "Later."}))
+        await read(page, "ja", "fr")
+        last = page.get_by_test_id("utterance").last
+        await expect(last).to_contain_text("Translations into French begin after this.")
+        await expect(page.get_by_role("alert")).to_be_hidden()

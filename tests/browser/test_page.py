@@ -166,7 +166,7 @@ async def test_page_announces_engine_loading_and_opens_by_itself(
 
 
 def unready(status: str, reason: str) -> dict[str, Any]:
-    return {"status": 503, "json": {"status": status, "reason": reason}}
+    return {"status": 200, "json": {"status": status, "reason": reason}}
 
 
 async def test_a_loading_engine_is_asked_less_and_less_often(gateway: GatewayProcess, open_page: OpenPage) -> None:
@@ -187,7 +187,7 @@ async def test_a_loading_engine_is_asked_less_and_less_often(gateway: GatewayPro
                 passed_ms += 100
             return passed_ms
 
-        await page.route("**/readyz", loading)
+        await page.route("**/readyz*", loading)
         await page.goto(gateway.url)
         await stop_the_clock(page)
         # The first pause may have begun before the clock stood.
@@ -203,7 +203,7 @@ async def test_a_failed_engine_is_shown_with_its_reason(
         page = watch.page
         watch.allow("favicon.ico")
         await page.route(
-            "**/readyz", lambda route: route.fulfill(**unready("failed", "the engine ran out of memory"))
+            "**/readyz*", lambda route: route.fulfill(**unready("failed", "the engine ran out of memory"))
         )
         await page.goto(gateway.url)
         await expect(page.get_by_test_id("loading")).to_contain_text("The engine has failed")
@@ -212,7 +212,7 @@ async def test_a_failed_engine_is_shown_with_its_reason(
         assert await overflow_px(page) == 0
         await page.screenshot(path=artifacts / "page-phone-failed.png")
 
-        await page.unroute("**/readyz")
+        await page.unroute("**/readyz*")
         await connected(page)
         await expect(page.get_by_test_id("loading")).to_be_hidden()
 

@@ -266,13 +266,13 @@ async def test_nothing_keeps_people_out_on_their_way_in(
         refusal = {"status": "starting", "reason": "the engine is loading its weights"}
 
         async def loading(route: Route) -> None:
-            await route.fulfill(status=503, json=refusal)
+            await route.fulfill(json=refusal)
 
-        await page.route("**/readyz", loading)
+        await page.route("**/readyz*", loading)
         await page.goto(f"{gateway.url}/?meeting={new_meeting()}")
         await expect(page.get_by_test_id("loading")).to_contain_text("The engine is loading its weights.")
         await accessible(page)
-        await page.unroute("**/readyz")
+        await page.unroute("**/readyz*")
         await expect(page.get_by_role("dialog", name="Join the meeting")).to_be_visible()
         await page.screenshot(path=artifacts / f"page-join-{device}.png")
         await accessible(page)
@@ -473,3 +473,22 @@ async def test_right_to_left_text_is_shown_so(
         assert await overflow_px(page) == 0
         await page.screenshot(path=artifacts / "page-right-to-left.png")
         await accessible(page)
+
+
+async def test_the_first_stops_lead_to_transcript_and_languages(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url, **PHONE) as watch:
+        page = watch.page
+        await connected(page)
+        skip = page.get_by_test_id("skip-transcript")
+        await page.keyboard.press("Tab")
+        await expect(skip).to_be_focused()
+        await expect(skip).to_be_in_viewport(ratio=1)
+        await accessible(page)
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_test_id("transcript")).to_be_focused()
+        await skip.focus()
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#pane-reading input").first).to_be_focused()

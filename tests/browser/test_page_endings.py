@@ -167,7 +167,7 @@ async def test_mangled_link_opens_nothing_before_asked(
         await expect(card).to_contain_text(problem)
         if link.startswith("a%"):
             await pictured(page, artifacts, "bad-link")
-        async with page.expect_response("**/readyz"):
+        async with page.expect_response("**/readyz*"):
             await page.evaluate("window.dispatchEvent(new Event('online'))")
         assert watch.sent == []
         await expect(page.get_by_role("alert")).to_be_hidden()
@@ -232,7 +232,7 @@ async def test_unreachable_gateway_is_not_taken_for_a_proxy(gateway: GatewayProc
             asked += 1
             await (route.continue_() if asked == 1 else route.abort())
 
-        await page.route("**/readyz", answer)
+        await page.route("**/readyz*", answer)
         await page.goto(gateway.url)
         await until(lambda: asked > 4)
         await expect(page.get_by_test_id("status")).to_have_text("Reconnecting…")

@@ -113,7 +113,7 @@ def visit(open_page: OpenPage, gateway: GatewayProcess) -> Any:
             watch.allow("401")
             tokens = Tokens(*roles, meeting=meeting or new_meeting(), name=name, **limits or {})
             await watch.page.route("**/v1/tokens", tokens.answer)
-            await watch.page.route("**/readyz", _wants_tokens)
+            await watch.page.route("**/readyz*", _wants_tokens)
             visited = Visit(watch, gateway, tokens)
             yield visited
             for address in visited.addresses:
@@ -254,7 +254,7 @@ async def test_refused_invite_is_tried_once(visit: Any) -> None:
         await expect(page.get_by_test_id("status")).to_have_text("No access")
         # The gateway is still asked whether it is ready. What the first answer caused comes before the second one.
         for _ in range(2):
-            async with page.expect_response("**/readyz"):
+            async with page.expect_response("**/readyz*"):
                 await page.clock.run_for(15_000)
         assert [asked["invite"] for asked in visited.tokens.asked] == [OUTDATED]
         await page.clock.resume()
@@ -366,13 +366,20 @@ async def test_guest_of_an_ended_meeting_saves_what_was_shown(visit: Any) -> Non
         await visited.goto(f"#invite={INVITE}")
         await join(page, "Ana", reads="ja")
         await settled(await say(page, SENTENCE))
+        bo = {"participant": "bo", "utterance": "1", "speaker": "Bo", "rev": 1, "offset": 1_000}
+        line.say({"type": "caption", **bo, "lang": "en", "text": "Oh.", "final": True})
+        end = {"lang": "ja", "text": "[ja] Oh.", "tokens": 1, "truncated": False, "unsure": True}
+        timings = {"queue_ms": 1, "first_token_ms": 2, "total_ms": 3}
+        line.say({"type": "translation.final", **bo, **end, "timings": timings, "offset": 1_001})
         line.say(ENDED)
         await expect(last.get_by_role("heading")).to_have_text("The meeting has ended")
         async with page.expect_download() as saved:
             await last.get_by_role("button", name="Save what this page has shown").click()
         text = (await (await saved.value).path()).read_text()
         assert text.splitlines()[0].endswith(" You")
-        assert text.splitlines()[1:] == [SENTENCE, f"[ja] {SENTENCE}"]
+        assert text.splitlines()[1:3] == [SENTENCE, f"[ja] {SENTENCE}"]
+        # Marked as in the gateway's files.
+        assert text.splitlines()[-2:] == ["Oh.", "(?) [ja] Oh."]
         # The invite is no longer valid.
         visited.tokens.refuses = True
         await last.get_by_role("button", name="Join again").click()

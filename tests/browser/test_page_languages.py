@@ -22,6 +22,13 @@ ON_ITS_SIDE: ViewportSize = {"width": 844, "height": 390}
 SCANNED = ("de", "ja", "ar")
 
 
+_LINES = """(parts) => parts.map((part) => {
+    const text = document.createRange();
+    text.selectNodeContents(part);
+    return text.getClientRects().length;
+})"""
+
+
 async def ready(page: Page, lang: str) -> None:
     """Connected, in words of this language."""
     await expect(page.get_by_test_id("status")).to_have_text(messages(lang)["status.connected"]["other"])
@@ -59,6 +66,7 @@ async def test_the_page_speaks_the_browsers_language(
             await page.screenshot(path=artifacts / f"page-{lang}-{name}.png")
             for tab in ("people", "engine", "reading"):
                 await show(page, tab)
+                assert await page.locator(".strip > *").evaluate_all(_LINES) == [1, 1, 1]
                 assert lang not in SCANNED or not (await scan(page)).serious
             assert await overflow_px(page) == 0
             await page.screenshot(path=artifacts / f"page-{lang}-{name}-reading.png")

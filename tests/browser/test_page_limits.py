@@ -89,7 +89,7 @@ async def test_nothing_is_joined_before_the_question_is_answered(
         page = watch.page
         await expect(page.get_by_role("dialog")).to_be_visible()
         await page.evaluate("dispatchEvent(new Event('online'))")
-        async with page.expect_response("**/readyz"):
+        async with page.expect_response("**/readyz*"):
             await page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
         await expect(page.get_by_test_id("status")).to_have_text("Not joined yet")
         assert sent(watch, "session.start") == []

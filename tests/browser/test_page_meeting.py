@@ -365,6 +365,7 @@ async def test_captions_stand_alone_over_any_background(
             # Whoever watches a wall is nobody's reader by name, yet somebody reads there.
             unnamed = host.page.get_by_test_id("people-unnamed")
             await expect(unnamed).to_have_text("and 1 reader")
+            await expect(host.page.get_by_test_id("tab-people")).to_have_text("People 1")
 
 
 async def test_a_captions_address_that_cannot_be_says_why(gateway: GatewayProcess, open_page: OpenPage) -> None:

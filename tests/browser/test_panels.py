@@ -247,7 +247,7 @@ async def test_who_is_there_and_what_they_do(open_blank: OpenBlank) -> None:
         await page.evaluate("async (options) => { window.eve = await connected(options); }", markup)
         await expect(rows).to_have_count(2)
         await expect(rows.nth(1)).to_have_text(f"{MARKUP}Speaker · Japanese")
-        await expect(page.get_by_role("heading", name="People 3")).to_be_visible()
+        await expect(page.get_by_role("heading", name="People 2")).to_be_visible()
         # Captions on a screen are nobody's guest.
         unnamed = page.get_by_test_id("people-unnamed")
         await expect(unnamed).to_have_text("and 1 reader")
@@ -574,8 +574,11 @@ async def test_transcript_is_saved_under_its_own_name(open_blank: OpenBlank) -> 
 
         await page.get_by_label("Format").select_option("Web subtitles (.vtt)")
         await page.get_by_label("Language").select_option("Japanese")
-        name, content = await download(page)
+        async with page.expect_request("**/transcript.vtt*") as asked:
+            name, content = await download(page)
         assert (name, content.splitlines()[-1]) == ("saved.ja.vtt", "<v Ana>[ja] Good morning.")
+        # Which translations are unsure is in every format.
+        assert "mark=unsure" in (await asked.value).url
 
         await page.get_by_label("Language").select_option("All I read, side by side")
         await page.get_by_label("Format").select_option("Text (.txt)")

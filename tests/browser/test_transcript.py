@@ -776,34 +776,79 @@ async def test_cells_tell_timings_failures_and_truncation(
         await expect(reader.rows).to_have_attribute("data-state", "settled")
 
 
-async def test_unsure_translations_are_marked_and_explained_once(open_reader: OpenReader) -> None:
+async def test_a_stretch_of_unsure_translations_has_one_sign(open_reader: OpenReader) -> None:
     async with open_reader("ja", "de", "fr") as reader:
+        sign = reader.page.get_by_test_id("unsure-sign")
+
+        async def begins() -> list[str]:
+            """Where a stretch begins."""
+            found: list[str] = await sign.evaluate_all(
+                """(signs) => signs.map((sign) => sign.closest("[data-key]").dataset.key + " "
+                    + sign.parentElement.querySelector("[data-testid]:not(details)").dataset.testid)"""
+            )
+            return found
+
         await reader.hear(started(), caption("ana", "1", "Hello."), final("ana", "1", "ja", "[ja] Hello."))
-        note = reader.page.locator(".cell-note")
-        await expect(note).to_have_count(0)
-        await reader.hear(
-            final("ana", "1", "de", "[de] ?", unsure=True), final("ana", "1", "fr", "?", unsure=True)
-        )
-        await expect(note).to_have_count(1)
-        await expect(note).to_contain_text("Unsure: the model may be wrong here.")
-        await expect(note).to_contain_text("docs/models.md")
-        style = "(text) => getComputedStyle(text).textDecoration + getComputedStyle(text, '::before').content"
-        unsure, sure = [await reader.cell("ana/1", lang).evaluate(style) for lang in ("de", "ja")]
-        assert "wavy" in unsure
-        assert "?" in unsure  # not by the line's colour alone
-        assert "wavy" not in sure
-        assert await reader.page.locator(".cell-label").all_text_contents() == [
-            "Japanese",
-            "German, unsure",
-            "French, unsure",
-        ]
-        # Once is enough.
-        await reader.hear(caption("ana", "2", "Bye."), final("ana", "2", "de", "[de] ?", unsure=True))
-        await expect(reader.page.locator(".cell-text.unsure")).to_have_count(3)
-        await expect(note).to_have_count(1)
-        # A column that is not shown has no remark.
+        await expect(sign).to_have_count(0)
+        for number in "23":
+            await reader.hear(
+                caption("ana", number, "So."),
+                *(final("ana", number, lang, "?", unsure=lang != "ja") for lang in ("ja", "de", "fr")),
+            )
+        assert await begins() == ["ana/2 cell-de", "ana/2 cell-fr"]
+        # The first one says what it means, the others when asked.
+        what = sign.get_by_text("The model may be wrong along the dotted line.")
+        await expect(what).to_have_count(2)
+        await expect(what.first).to_be_visible()
+        await expect(what.last).to_be_hidden()
+        await sign.last.locator("summary").click()
+        await expect(what.last).to_be_visible()
+        line = "(cell) => getComputedStyle(cell.parentElement, '::before').borderInlineStartStyle"
+        lines = [await reader.cell(f"ana/{row}", lang).evaluate(line) for row in "123" for lang in ("ja", "de")]
+        assert lines == ["none", "none", "none", "dotted", "none", "dotted"]
+        # No gap between the lines of two rows.
+        gap = """() => { const [above, below] = ["ana/2", "ana/3"].map((key) => {
+            const cell = document.querySelector(`[data-key="${key}"] [data-testid="cell-de"]`).parentElement;
+            const [box, style] = [cell.getBoundingClientRect(), getComputedStyle(cell, "::before")];
+            return { top: box.top + parseFloat(style.top), bottom: box.bottom - parseFloat(style.bottom) };
+        }); return below.top - above.bottom; }"""
+        assert await reader.page.evaluate(gap) <= 1
+        # A sure one ends it.
+        await reader.hear(caption("bo", "4", "Yes."), final("bo", "4", "de", "Ja."))
+        await reader.hear(caption("bo", "5", "Yes."), final("bo", "5", "de", "?", unsure=True))
+        assert await begins() == ["ana/2 cell-de", "ana/2 cell-fr", "bo/5 cell-de"]
+        # What comes late joins what is around it.
+        await reader.hear(caption("bo", "6", "A."), caption("bo", "7", "B."))
+        await reader.hear(final("bo", "7", "de", "?", unsure=True))
+        assert (await begins())[2:] == ["bo/5 cell-de", "bo/7 cell-de"]
+        await reader.hear(final("bo", "6", "de", "?", unsure=True))
+        assert (await begins())[2:] == ["bo/5 cell-de"]
+        # A column that is not shown has no sign.
         await reader.show("ja")
-        await expect(note).to_have_count(0)
+        await expect(sign).to_have_count(0)
+        await reader.show("de", originals=True)
+        assert await begins() == ["ana/2 cell-de", "bo/5 cell-de"]
+        # Beside the only column, the line passes the name and what was said.
+        height = "(cell) => parseFloat(getComputedStyle(cell.parentElement, '::before').height)"
+        row = await reader.page.locator('[data-key="bo/6"]').evaluate("(row) => row.clientHeight")
+        assert await reader.cell("bo/6", "de").evaluate(height) >= row - 1
+
+
+async def test_a_stretch_of_unsure_translations_is_announced_once(open_reader: OpenReader) -> None:
+    async with open_reader("de") as reader:
+        await reader.page.evaluate("announcer.lang = 'de'; announcer.start()")
+        await reader.hear(started())
+        for number, unsure in enumerate([False, True, True, False, False]):
+            await reader.hear(
+                caption("ana", str(number), "So."), final("ana", str(number), "de", "Also.", unsure=unsure)
+            )
+        assert await reader.page.get_by_test_id("announcer").locator("p").all_text_contents() == [
+            "Ana: Also.",
+            "Ana (unsure from here): Also.",
+            "Ana: Also.",
+            "Ana (sure again): Also.",
+            "Ana: Also.",
+        ]
 
 
 async def test_an_own_translation_that_runs_can_be_cancelled(open_reader: OpenReader) -> None:
@@ -1135,3 +1180,37 @@ async def test_whole_sentences_of_one_language_are_read_out_once(open_reader: Op
         await reader.hear(*many(25, "de"))
         await expect(said).to_have_count(20)
         await expect(said.last).to_contain_text("[de] This is sentence 24")
+
+
+async def test_a_person_keeps_the_colour_after_a_reload(open_reader: OpenReader) -> None:
+    """As another participant, of the same name."""
+    async with open_reader("ja") as reader:
+        ana, again = caption("p1", "1", "Hello."), caption("p7", "1", "I am back.")
+        await reader.hear(started(), {**ana, "speaker": "Ana"}, caption("bo", "1", "Hi."))
+        await reader.hear({**again, "speaker": "Ana"})
+        voices = await reader.rows.evaluate_all(
+            "(rows) => rows.map((row) => row.style.getPropertyValue('--voice'))"
+        )
+        assert voices[0] == voices[2] != voices[1]
+    # And in another window, where the other one has not spoken.
+    async with open_reader("ja") as other:
+        await other.hear(started(), {**again, "speaker": "Ana"})
+        assert await other.rows.evaluate_all("(rows) => rows[0].style.getPropertyValue('--voice')") == voices[0]
+
+
+async def test_a_language_without_translation_is_told_in_the_words_of_the_page(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        missing = {**failed("ana", "1", "ja", "The model knows no ja."), "code": "unsupported_language"}
+        await reader.hear(started(), caption("ana", "1", "Hello."), missing)
+        await expect(reader.page.locator(".cell-note")).to_have_text("There is no translation.")
+
+
+async def test_what_a_translation_took_covers_no_other_row(open_reader: OpenReader) -> None:
+    async with open_reader("ja") as reader:
+        await reader.hear(started(), *many(2, "ja"))
+        await reader.cell("ana/0", "ja").hover()
+        after = "(text) => getComputedStyle(text, '::after').content"
+        assert await reader.cell("ana/0", "ja").evaluate(after) == "none"
+        await expect(reader.cell("ana/0", "ja")).to_have_attribute(
+            "title", "First token 210 ms, total 12.5 s, 9 tokens"
+        )

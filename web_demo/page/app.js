@@ -25,10 +25,14 @@ if (asked === null) {
 }
 
 function askEarly() {
-  const readyz = ask("./readyz");
-  // Null also where the engine is not ready: then it would be refused.
-  const languages = readyz.then(({ ok }) => (ok ? ask("./v1/languages") : null)).catch(() => null);
-  return { readyz, languages };
+  const readyz = ask("./readyz?status=200");
+  return { readyz, languages: askForLanguages(readyz).catch(() => null) };
+}
+
+/** Null also where the engine is not ready: then it would be refused. @param {Promise<Response>} readyz */
+async function askForLanguages(readyz) {
+  const { status } = await (await readyz).clone().json();
+  return status === "ready" || status === "restarting" ? await ask("./v1/languages") : null;
 }
 
 /** The answer with its body, which is read before the request's time is over. @param {string} url */

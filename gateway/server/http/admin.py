@@ -55,8 +55,8 @@ def app(
     if ready is not None:
         answer = ready
 
-        async def page(_request: Request) -> ASGIApp:
-            return readyz(answer())
+        async def page(request: Request) -> ASGIApp:
+            return readyz(answer(), request)
 
         pages.append(Route("/readyz", Resource(GET=page)))
     return Starlette(routes=pages, middleware=only_for(host, allowed_hosts))

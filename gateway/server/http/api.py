@@ -136,8 +136,8 @@ class Api(Struct, frozen=True, kw_only=True, dict=True):
     async def healthz(self, _request: Request) -> ASGIApp:
         return json_response(Health("alive"))
 
-    async def readyz(self, _request: Request) -> ASGIApp:
-        return readyz(readiness(self.translator.engine.health(), self.whole(), self.auth))
+    async def readyz(self, request: Request) -> ASGIApp:
+        return readyz(readiness(self.translator.engine.health(), self.whole(), self.auth), request)
 
     async def openapi(self, _request: Request) -> ASGIApp:
         return self._openapi

@@ -156,6 +156,14 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
                         **_answer("Ready.", ref(Readiness)),
                         **_answer("Not ready: starting, failed or draining.", ref(Readiness), 503),
                     },
+                    parameters=[
+                        _parameter(
+                            "status",
+                            "query",
+                            {"type": "string", "enum": ["200"]},
+                            "Answer 200 also where it is not ready; the body says which.",
+                        )
+                    ],
                 )
             },
             "/errors/{code}": {

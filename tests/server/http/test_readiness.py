@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec import UNSET
+from starlette.requests import Request
 
 from gateway.domain.engine import EngineHealth, EngineState, LaneHealth
 from gateway.server.http.bodies import EngineReadiness
@@ -33,7 +34,13 @@ def test_all_that_it_says(health: EngineHealth, whole: Whole, status: str, reaso
     answer = readiness(health, whole, "token")
     assert (answer.status, answer.reason, answer.auth) == (status, reason, "token")
     assert (answer.running, answer.waiting) == (whole.running, whole.waiting)
-    assert readyz(answer).status_code == code
+    assert readyz(answer, asked("")).status_code == code
+    # For pages.
+    assert readyz(answer, asked("status=200")).status_code == 200
+
+
+def asked(query: str) -> Request:
+    return Request({"type": "http", "query_string": query.encode(), "headers": []})
 
 
 def test_each_of_several_engines() -> None:

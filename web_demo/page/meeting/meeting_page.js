@@ -11,6 +11,7 @@ import { HostControls } from "../people/host_controls.js";
 import { PeopleList } from "../people/people_list.js";
 import { ShareDialog } from "../people/share_dialog.js";
 import { ReadingSettings } from "../settings/reading_settings.js";
+import { skipLinks } from "../settings/skip_links.js";
 import { Composer } from "../speaking/composer.js";
 import { hideAlert, showAlert, withdrawAlert } from "../status/alert.js";
 import { ConnectionBanner } from "../status/connection_banner.js";
@@ -70,7 +71,9 @@ export class MeetingPage {
   #offered;
   /** @type {GatewayClient} */
   #client;
-  #transcript = new Transcript((id) => this.#client.participants.get(id)?.name);
+  #transcript = new Transcript((id) =>
+    id === this.#client.participant ? this.#client.name : this.#client.participants.get(id)?.name,
+  );
   #readingSettings;
   #view;
   #announcer;
@@ -82,8 +85,10 @@ export class MeetingPage {
   #sidePanel;
   #shareDialog;
   #recording;
+  #people;
   #emptyState;
   #download;
+  #earlier;
   #hasJoined = false;
   #isLeaving = false;
   /** When the session began, in ms since 1970; null before. @type {number | null} */
@@ -91,6 +96,10 @@ export class MeetingPage {
   #lastScreen = new LastScreen(() => this.#client.connect());
 
   #element = element("div", "meeting");
+  #skipLinks = skipLinks({
+    onTranscript: () => this.#focusTranscript(),
+    onLanguages: () => this.#sidePanel.show("reading"),
+  });
   #banner = new ConnectionBanner({
     onRetry: () => this.#retry(),
     onWords: (words) => (this.#engineMonitor.connection = words),
@@ -153,7 +162,7 @@ export class MeetingPage {
       onCancel: (entry) => this.#client.cancel(entry.utterance),
     });
     this.#announcer = new ScreenReaderAnnouncer({ transcript: this.#transcript });
-    this.#spoken = new SpokenTranslation({ transcript: this.#transcript, nameOf, onProblem: showAlert });
+    this.#spoken = new SpokenTranslation({ transcript: this.#transcript, nameOf });
     this.#composer = new Composer({
       client: this.#client,
       onProblem: showAlert,
@@ -163,7 +172,7 @@ export class MeetingPage {
     this.#speaking = new SpeakingArea({ composer: this.#composer, access, onSpeak: () => this.#startSpeaking() });
     this.#shareDialog =
       fragment === null ? null : new ShareDialog({ ...link, languages: offered, onProblem: showAlert, hasCaptions });
-    const people = new PeopleList({
+    this.#people = new PeopleList({
       client: this.#client,
       nameOf,
       canRename: access.name === "",
@@ -171,9 +180,9 @@ export class MeetingPage {
     });
     const log = { meeting, reads: () => this.#readingSettings.value.reads, onProblem: showAlert, token: access.token };
     this.#download = new TranscriptDownload({ ...log, languages: offered, nameOf });
-    const earlier = new EarlierRows({ ...log, transcript: this.#transcript });
-    this.#view.start.append(earlier.element);
-    const kept = { kept: [this.#download.element, earlier.element], mayReadKept: access.transcript };
+    this.#earlier = new EarlierRows({ ...log, transcript: this.#transcript });
+    this.#view.start.append(this.#earlier.element);
+    const kept = { kept: [this.#download.element, this.#earlier.element], mayReadKept: access.transcript };
     this.#recording = new Recording({ client: this.#client, ...kept, mayStart: access.token === null });
     this.#engineMonitor = new EngineMonitor({
       streamUrl,
@@ -207,7 +216,7 @@ export class MeetingPage {
         id: "people",
         name: t("tab.people"),
         content: [
-          people.element,
+          this.#people.element,
           new HostControls(this.#client).element,
           button("secondary", t("meeting.leave"), "leave", () => this.#leave()),
           this.#recording.element,
@@ -247,7 +256,7 @@ export class MeetingPage {
     saveJoined(id, role, this.#isHost, this.#hostKey);
     if (role === "listen" || !this.#access.speak) this.#listenOnly();
     this.#loadingCard.element.hidden = true;
-    this.#element.hidden = false;
+    this.#element.hidden = this.#skipLinks.hidden = false;
     this.#client.connect();
     if (matchMedia("(hover: hover)").matches && document.activeElement === document.body) this.#composer.focus();
   }
@@ -302,6 +311,8 @@ export class MeetingPage {
     this.#element.hidden = true;
     this.#element.append(this.#lastScreen.element, stage, this.#speaking.element, this.#sidePanel.element);
     main.append(this.#element, this.#announcer.element);
+    this.#skipLinks.hidden = true;
+    document.body.prepend(this.#skipLinks);
     const options = button("quiet", t("page.options"), "options", () => this.#sidePanel.toggle());
     this.#sidePanel.setOpener(options);
     const shareButtons = share === null ? [] : [button("quiet", t("page.share"), "share", () => share.open())];
@@ -346,9 +357,11 @@ export class MeetingPage {
 
   /** @param {Reading} reading */
   #onReading(reading) {
+    const added = reading.reads.filter((tag) => !this.#client.reads.includes(tag));
     this.#client.read(reading.reads);
     this.#client.setStability(reading.stability);
     this.#applyReading(reading);
+    void this.#earlier.fill(added);
   }
 
   /** @param {Reading} reading */
@@ -381,6 +394,10 @@ export class MeetingPage {
     void this.#readinessPoller.check();
     // The button disappears with the banner, and must not take the focus with it.
     if (this.#speaking.isSpeaking) return this.#composer.focus();
+    this.#focusTranscript();
+  }
+
+  #focusTranscript() {
     const transcript = this.#view.element.querySelector("[tabindex]");
     if (transcript instanceof HTMLElement) transcript.focus();
   }
@@ -410,8 +427,9 @@ export class MeetingPage {
         break;
       case "session.started":
       case "participant.joined":
+      case "participant.updated":
       case "participant.left":
-        this.#sidePanel.rename("people", t("tab.people_count", { count: this.#client.participants.size + 1 }));
+        this.#sidePanel.rename("people", t("tab.people_count", { count: this.#people.count }));
         break;
     }
   }
@@ -467,6 +485,7 @@ export class MeetingPage {
       : download;
     const stayedMs = this.#startedMs === null ? null : Date.now() - this.#startedMs;
     this.#banner.over = how;
+    this.#skipLinks.hidden = true;
     this.#element.classList.add("over");
     actions.hidden = true;
     this.#lastScreen.show(how, { goesOn: this.#demo.stranger !== undefined, stayedMs, keep });
@@ -476,6 +495,7 @@ export class MeetingPage {
   /** There is a session again. */
   #goOn() {
     this.#banner.over = null;
+    this.#skipLinks.hidden = false;
     this.#element.classList.remove("over");
     this.#lastScreen.element.hidden = true;
     actions.hidden = false;

@@ -67,6 +67,15 @@ export class SidePanel {
     this.#updateOpener();
   }
 
+  /** Open it at a tab, with the focus on the first control there. @param {string} id */
+  show(id) {
+    this.element.hidden = false;
+    this.#updateOpener();
+    this.#select(id);
+    const first = this.#tabs.get(id)?.pane.querySelector("input, select, button");
+    if (first instanceof HTMLElement) first.focus();
+  }
+
   toggle() {
     if (this.isOpen) return this.close();
     this.element.hidden = false;

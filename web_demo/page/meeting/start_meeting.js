@@ -7,7 +7,7 @@ import { InviteRefused } from "../access/invite.js";
 import { DisplaySettings } from "../settings/display_settings.js";
 import { hideAlert, showAlert } from "../status/alert.js";
 import { LoadingCard } from "../status/loading_card.js";
-import { ReadinessPoller } from "../status/readiness_poller.js";
+import { READINESS_URL, ReadinessPoller } from "../status/readiness_poller.js";
 import { READINESS_LABELS, showStatus } from "../status/status_label.js";
 import { find } from "../ui/dom.js";
 import { languageName, t } from "../words/words.js";
@@ -39,7 +39,7 @@ export function startMeeting({ streamUrl, query, invite, asked }) {
   /** @type {import("../status/readiness_poller.js").Readiness | undefined} */
   let newest;
 
-  const readiness = new ReadinessPoller("./readyz", (answer) => {
+  const readiness = new ReadinessPoller(READINESS_URL, (answer) => {
     newest = answer;
     if (page !== undefined) return page.onReadiness(answer);
     if (answer.needsToken && invite === null) refuse(t("access.not_invited"));

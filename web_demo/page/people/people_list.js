@@ -82,9 +82,9 @@ export class PeopleList {
     });
   }
 
-  /** How many are listed, oneself included. */
+  /** How many are listed, oneself included: not those without a name. */
   get count() {
-    return this.#client.participants.size + 1;
+    return [...this.#client.participants.values()].filter((one) => !isUnnamed(one)).length + 1;
   }
 
   #showSelf() {
@@ -170,7 +170,7 @@ export class PeopleList {
     this.#unnamedCount.textContent = unnamed > 0 ? t("people.unnamed", { count: unnamed }) : "";
     this.#unnamed.hidden = unnamed === 0;
     const most = this.#client.limits?.participants_shown ?? Infinity;
-    const isFull = this.count >= most;
+    const isFull = this.#client.participants.size + 1 >= most;
     this.#count.textContent = `${this.count}${isFull ? "+" : ""}`;
     this.#more.textContent = isFull ? t("people.more", { most }) : "";
   }

@@ -7,6 +7,7 @@ import { checkbox } from "../ui/form_controls.js";
 import { preferredLanguages, textDirection } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
 import { pageLanguage, t } from "../words/words.js";
+import { loadDraft, saveDraft } from "./draft.js";
 import { Microphone } from "./microphone.js";
 import { otherLanguage } from "./other_language.js";
 
@@ -90,6 +91,8 @@ export class Composer {
     hidden: true,
   });
   #note = make("span", "hint composer-note", "composer-note", { role: "status", id: "composer-note" });
+  /** Speaks another language, where what is said looks like one. */
+  #switch = make("button", "quiet composer-switch", "switch-language", { type: "button", hidden: true });
   #count = make("span", "hint composer-count", "count");
   /** Whether the others see what is typed before it is sent. */
   #sharing = checkbox("hint composer-sharing", "share-typing", t("composer.share"), (isOn) => {
@@ -102,8 +105,8 @@ export class Composer {
   #microphone;
   /** @type {Hearing} */
   #hearing = "off";
-  /** A remark on what the user did last. */
-  #remark = { text: "", isBad: false };
+  /** A remark on what the user did last, and the language to speak instead, if it offers one. */
+  #remark = { text: "", isBad: false, instead: "" };
   /** What is offered. @type {readonly import("../ui/languages.js").Language[]} */
   #languages = [];
   /** What was selected last. */
@@ -139,8 +142,14 @@ export class Composer {
       savePreference("speaks", this.lang);
       this.#speak();
     });
+    this.#switch.addEventListener("click", () => {
+      this.lang = this.#remark.instead;
+      savePreference("speaks", this.lang);
+      this.focus();
+    });
     this.#mic.addEventListener("click", () => this.#microphone[this.#microphone.isOn ? "stop" : "start"]());
     client.listen((event) => this.#onEvent(event));
+    this.#text.value = loadDraft(client.meeting);
   }
 
   #build() {
@@ -156,7 +165,7 @@ export class Composer {
     this.#sentences.setAttribute("aria-labelledby", this.#sentencesLabel.id);
     const line = element("div", "composer-line");
     this.#sharing.input.checked = loadPreference("share-typing") === "yes";
-    line.append(this.#sentencesLabel, this.#demoHint, this.#note, this.#sharing.label, this.#count);
+    line.append(this.#sentencesLabel, this.#demoHint, this.#note, this.#switch, this.#sharing.label, this.#count);
     this.#fields.append(this.#select, this.#text, this.#mic, this.#send);
     this.element.append(this.#fields, line, this.#sentences);
   }
@@ -280,6 +289,11 @@ export class Composer {
     setIfChanged(this.#note, "textContent", text);
     const isUnheard = this.#hearing === "retrying" && !this.#remark.text;
     this.#note.classList.toggle("bad", isTooLong || this.#remark.isBad || isUnheard);
+    const { instead } = this.#remark;
+    const isOffered = !isTooLong && [...this.#select.options].some(({ value }) => value === instead);
+    setIfChanged(this.#switch, "hidden", !isOffered);
+    const language = this.#nameOf(instead);
+    this.#switch.textContent = instead === DETECT ? t("composer.detect") : t("composer.speak", { language });
   }
 
   /** What the microphone does. */
@@ -303,21 +317,24 @@ export class Composer {
     const other = await otherLanguage(text, lang, this.#languages);
     if (other === null || lang !== this.lang || this.#remark.text) return;
     const names = { chosen: this.#nameOf(lang), language: other === "other" ? "" : other.name };
-    this.#setRemark(t(other === "other" ? "composer.not_chosen" : "composer.looks_like", names), true);
+    const remark = t(other === "other" ? "composer.not_chosen" : "composer.looks_like", names);
+    this.#setRemark(remark, true, other === "other" ? DETECT : other.tag);
   }
 
   /**
    * @param {string} text
    * @param {boolean} [isBad]
+   * @param {string} [instead] A language to speak instead.
    */
-  #setRemark(text, isBad = false) {
-    this.#remark = { text, isBad };
+  #setRemark(text, isBad = false, instead = "") {
+    this.#remark = { text, isBad, instead };
     this.#showNote();
   }
 
   /** @param {Event} event */
   #onInput(event) {
-    this.#remark = { text: "", isBad: false };
+    saveDraft(this.#client.meeting, this.#text.value);
+    this.#remark = { text: "", isBad: false, instead: "" };
     this.#showLength();
     clearTimeout(this.#pauseTimer);
     // While an input method composes, the text is not meant yet.
@@ -351,6 +368,7 @@ export class Composer {
   #clear() {
     clearTimeout(this.#pauseTimer);
     this.#text.value = "";
+    saveDraft(this.#client.meeting, "");
     this.#showLength();
   }
 

@@ -22,12 +22,20 @@ import { t } from "../words/words.js";
  * @property {number} [waiting] Translations that wait for their turn.
  */
 
-// The interval while the engine is not ready. It grows, because browsers log every 503 to the console.
+// The interval while the engine is not ready. It grows, because an engine may load for minutes.
 const WAITING_MIN_MS = 1_000;
 const WAITING_MAX_MS = 3_000;
 // The interval afterwards, to notice an engine that dies.
 const READY_MS = 10_000;
 const TIMEOUT_MS = 5_000;
+
+/** Answers 200 whatever it says: browsers log every 503 to the console. */
+export const READINESS_URL = "./readyz?status=200";
+
+/** Whether translations are accepted. An engine that is restarted takes them, and they wait. @param {{status?: unknown}} body */
+function isReady({ status }) {
+  return status === "ready" || status === "restarting";
+}
 
 /**
  * @param {string} url
@@ -49,7 +57,7 @@ async function ask(url, asked) {
     // A proxy's error page instead of the gateway's answer.
   }
   const told = { needsToken: body?.auth === "token", engines: body?.engines ?? [], waiting: body?.waiting ?? 0 };
-  if (response.ok) return { status: "ready", reason: "", ...told };
+  if (body !== null && isReady(body)) return { status: "ready", reason: "", ...told };
   const reason = typeof body?.reason === "string" ? body.reason : "";
   switch (body?.status) {
     case "starting":

@@ -65,12 +65,12 @@ export class EarlierRows {
 
   async #load() {
     if (this.#isBusy) return;
-    const { transcript, onProblem } = this.#options;
+    const { transcript, reads, onProblem } = this.#options;
     this.#isBusy = true;
     this.#button.ariaDisabled = "true"; // not `disabled`: a disabled button loses the focus
     try {
       const before = transcript.oldest;
-      const { epoch, complete, utterances } = await this.#part(before);
+      const { epoch, complete, utterances } = await this.#part(before, reads());
       transcript.addEarlier(
         epoch,
         utterances.map((said) => entryOf(said, epoch)),
@@ -90,14 +90,38 @@ export class EarlierRows {
   }
 
   /**
-   * @param {number} before
+   * Fill in, for what is shown, the translations into languages that are read only now, as far as they are kept. For the
+   * others the transcript says where translations begin.
+   * @param {readonly string[]} langs
+   */
+  async fill(langs) {
+    const { transcript } = this.#options;
+    if (langs.length === 0 || this.element.hidden) return;
+    try {
+      for (let before = Infinity; before > transcript.oldest && transcript.oldest > 0;) {
+        const { epoch, utterances } = await this.#part(before, langs);
+        transcript.fillIn(
+          epoch,
+          utterances.map((said) => entryOf(said, epoch)),
+        );
+        before = utterances.length < PART ? 0 : (utterances[0]?.offset ?? 0);
+      }
+    } catch {
+      // It stays as it is without them.
+    }
+  }
+
+  /**
+   * @param {number} before Infinity: the newest.
+   * @param {readonly string[]} langs
    * @returns {Promise<{epoch: string, complete: boolean, utterances: Utterance[]}>} Oldest first.
    */
-  async #part(before) {
-    const { meeting, reads, token } = this.#options;
+  async #part(before, langs) {
+    const { meeting, token } = this.#options;
     const url = new URL(`v1/meetings/${encodeURIComponent(meeting())}/transcript.json`, document.baseURI);
-    url.search = new URLSearchParams({ last: String(PART), before: String(before) }).toString();
-    if (reads().length > 0) url.searchParams.set("lang", reads().join());
+    url.search = new URLSearchParams({ last: String(PART) }).toString();
+    if (before < Infinity) url.searchParams.set("before", String(before));
+    if (langs.length > 0) url.searchParams.set("lang", langs.join());
     const headers = token ? { Authorization: `Bearer ${await token()}` } : {};
     const response = await fetch(url, { cache: "no-store", headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
     if (response.ok) return await response.json();

@@ -15,6 +15,8 @@ export class ScreenReaderAnnouncer {
   lang = "";
   element = element("div", "visually-hidden");
   #hasStarted = false;
+  /** Whether the translation that was announced last is one that the model is unsure of. */
+  #wasUnsure = false;
   /** Utterances from before the start. Their translations may still arrive. @type {WeakSet<import("./entry.js").Entry>} */
   #history = new WeakSet();
 
@@ -39,21 +41,28 @@ export class ScreenReaderAnnouncer {
     if (!this.#hasStarted || this.lang === "" || this.#history.has(entry)) return;
     const cell = entry.cells.get(this.lang);
     if (what === "translation" && lang === this.lang && cell?.state === "final") {
-      this.#announce(speakerName(entry), cell.text, cell.unsure);
+      this.#announce(speakerName(entry), cell.text, this.#certainty(cell.unsure));
     } else if (what === "original" && entry.final && entry.lang === this.lang && !entry.own) {
       this.#announce(speakerName(entry), entry.text);
     }
+  }
+
+  /** Where a stretch of unsure translations begins and ends. @param {boolean} isUnsure */
+  #certainty(isUnsure) {
+    if (isUnsure === this.#wasUnsure) return "";
+    this.#wasUnsure = isUnsure;
+    return t(isUnsure ? "transcript.unsure_from_here" : "transcript.sure_again");
   }
 
   /**
    * @param {string} speaker
    * @param {string} text
    */
-  #announce(speaker, text, isUnsure = false) {
+  #announce(speaker, text, remark = "") {
     const words = element("span", "", text);
     words.lang = this.lang;
     const sentence = element("p", "");
-    sentence.append(element("bdi", "", speaker), isUnsure ? ` (${t("transcript.unsure_word")}): ` : ": ", words);
+    sentence.append(element("bdi", "", speaker), remark ? ` (${remark}): ` : ": ", words);
     this.element.append(sentence);
     while (this.element.childElementCount > MAX_SENTENCES) this.element.firstElementChild?.remove();
   }

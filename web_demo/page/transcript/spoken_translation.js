@@ -22,6 +22,8 @@ export class SpokenTranslation {
   /** The choice of a language. */
   control;
   #options;
+  /** @type {readonly string[]} */
+  #reads = [];
   #lang = OFF;
   #choice = dropdown("spoken-translation");
   #words = element("span", "");
@@ -39,15 +41,12 @@ export class SpokenTranslation {
    * @param {object} options
    * @param {Transcript} options.transcript
    * @param {(tag: string) => string} options.nameOf
-   * @param {(problem: string) => void} options.onProblem
    */
   constructor(options) {
     this.#options = options;
     this.control = labelled(t("aloud.choose"), this.#choice);
-    // Without voices there is nothing to choose; some browsers list theirs late.
-    const showChoice = () => (this.control.hidden = !window.speechSynthesis?.getVoices().length);
-    window.speechSynthesis?.addEventListener?.("voiceschanged", showChoice);
-    showChoice();
+    // Some browsers list their voices late.
+    window.speechSynthesis?.addEventListener?.("voiceschanged", () => this.offer(this.#reads));
     this.#choice.addEventListener("change", () => this.#choose(this.#choice.value));
     // iPhones speak only once something was spoken within a tap, if it was nothing; the choice comes after the tap.
     this.#choice.addEventListener("click", () => speechSynthesis.speak(new SpeechSynthesisUtterance("")));
@@ -66,11 +65,14 @@ export class SpokenTranslation {
     this.#hasStarted = true;
   }
 
-  /** @param {readonly string[]} reads The languages that are read. */
+  /** Those for which there is a voice can be chosen. @param {readonly string[]} reads The languages that are read. */
   offer(reads) {
-    const names = reads.map((tag) => /** @type {const} */ ([tag, this.#options.nameOf(tag)]));
+    this.#reads = [...reads];
+    const spoken = reads.filter((tag) => voiceFor(tag) !== null);
+    const names = spoken.map((tag) => /** @type {const} */ ([tag, this.#options.nameOf(tag)]));
     setOptions(this.#choice, [[OFF, t("aloud.off")], ...names], this.#lang);
-    if (this.#lang !== OFF && !reads.includes(this.#lang)) this.stop();
+    this.control.hidden = spoken.length === 0;
+    if (this.#lang !== OFF && !spoken.includes(this.#lang)) this.stop();
   }
 
   stop() {
@@ -92,13 +94,7 @@ export class SpokenTranslation {
     speechSynthesis.cancel();
     const isOn = lang !== OFF;
     this.element.hidden = !isOn;
-    if (!isOn) return;
-    const name = this.#options.nameOf(lang);
-    this.#words.textContent = t("aloud.now", { language: name });
-    if (voiceFor(lang) === null) {
-      this.#options.onProblem(t("aloud.no_voice", { language: name }));
-      this.stop();
-    }
+    if (isOn) this.#words.textContent = t("aloud.now", { language: this.#options.nameOf(lang) });
   }
 
   /** @param {Change} change */
@@ -164,6 +160,7 @@ export class SpokenTranslation {
  */
 function voiceFor(lang) {
   const [base] = lang.split("-");
-  const fitting = speechSynthesis.getVoices().filter((voice) => voice.lang.toLowerCase().split(/[-_]/)[0] === base);
+  const voices = window.speechSynthesis?.getVoices() ?? [];
+  const fitting = voices.filter((voice) => voice.lang.toLowerCase().split(/[-_]/)[0] === base);
   return fitting.find((voice) => voice.localService) ?? fitting[0] ?? null;
 }

@@ -80,6 +80,24 @@ export class Transcript {
   }
 
   /**
+   * Add translations that the log has into languages that are read only now.
+   * @param {string} epoch Epoch of the log that they are from.
+   * @param {readonly Entry[]} logged
+   */
+  fillIn(epoch, logged) {
+    if (epoch !== this.#epoch) return;
+    for (const { key, cells } of logged) {
+      const entry = this.#entries.get(key);
+      for (const [lang, cell] of entry === undefined ? [] : cells) {
+        if (entry === undefined || entry.cells.has(lang)) continue;
+        entry.optional.delete(lang);
+        entry.cells.set(lang, cell);
+        this.#emit(entry, "translation", lang);
+      }
+    }
+  }
+
+  /**
    * @param {(change: Change) => void} listener
    * @returns {() => void} Removes the listener.
    */
@@ -255,7 +273,8 @@ export class Transcript {
   #onFailed(failure) {
     const entry = this.#entryOf(failure);
     this.#accepted(entry);
-    this.#fail(entry, cellOf(entry, failure.lang), failure.message);
+    const isUnknown = failure.code === "unsupported_language";
+    this.#fail(entry, cellOf(entry, failure.lang), isUnknown ? t("transcript.no_translation") : failure.message);
   }
 
   /**
@@ -354,7 +373,7 @@ export class Transcript {
       return known;
     }
     const entry = this.#begin(key, participant, utterance);
-    entry.speaker = speaker || (this.#nameOf(participant) ?? "");
+    entry.speaker = speaker || entry.speaker;
     const unsent = entry.own ? this.#ownEntries(utterance).find((each) => each.unsent) : undefined;
     if (unsent !== undefined) {
       Object.assign(entry, { lang: unsent.lang, text: unsent.text, final: true, unsent: true });
@@ -373,7 +392,18 @@ export class Transcript {
     const own = this.#own.has(participant);
     const at = this.#catchingUp ? null : new Date();
     return {
-      ...{ key, participant, utterance, speaker: "", own, at, lang: "", text: "", rev: 0, final: false },
+      ...{
+        key,
+        participant,
+        utterance,
+        speaker: this.#nameOf(participant) ?? "",
+        own,
+        at,
+        lang: "",
+        text: "",
+        rev: 0,
+        final: false,
+      },
       ...{ reason: "", unsent: false, offset: 0, epoch: "", isEarlier: false, cells: new Map(), optional: new Set() },
     };
   }

@@ -16,6 +16,8 @@ const FORMATS = /** @type {const} */ ([
   ["json", t("download.json")],
 ]);
 const SIDE_BY_SIDE = ",";
+// Before a translation that the model is unsure of, as in the gateway's files.
+const UNSURE = "(?) ";
 // How long the browser has time to start saving the file.
 const SAVING_MS = 60_000;
 
@@ -76,6 +78,8 @@ export class TranscriptDownload {
     const lang = this.#lang.value === SIDE_BY_SIDE ? this.#options.reads().join() : this.#lang.value;
     const url = new URL(`v1/meetings/${encodeURIComponent(meeting)}/transcript.${format}`, document.baseURI);
     if (lang) url.searchParams.set("lang", lang);
+    // Text always has the marks, and data has a field.
+    if (format === "srt" || format === "vtt") url.searchParams.set("mark", "unsure");
     try {
       const headers = token ? { Authorization: `Bearer ${await token()}` } : {};
       const response = await fetch(url, { cache: "no-store", headers });
@@ -116,8 +120,9 @@ export function saveShownButton({ transcript, reads, meeting }) {
  */
 function shownText(entry, reads) {
   const time = entry.at?.toLocaleTimeString(pageLanguage()) ?? "";
-  const lines = [entry.text, ...reads.map((lang) => (lang === entry.lang ? "" : (entry.cells.get(lang)?.text ?? "")))];
-  const said = lines.filter((line) => line !== "");
+  const translations = reads.filter((lang) => lang !== entry.lang).map((lang) => entry.cells.get(lang));
+  const lines = translations.map((cell) => (cell?.text ? `${cell.unsure ? UNSURE : ""}${cell.text}` : ""));
+  const said = [entry.text, ...lines].filter((line) => line !== "");
   return said.length === 0 ? "" : [`${time} ${speakerName(entry)}`.trim(), ...said].join("\n");
 }
 

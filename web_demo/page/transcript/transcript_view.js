@@ -51,6 +51,8 @@ export class TranscriptView {
   /** Participant → how many spoke before they first did; the one who spoke last is last. @type {Map<string, number>} */
   #voices = new Map();
   #voicesHeard = 0;
+  /** Name → the same: after a reload a person is another participant. @type {Map<string, number>} */
+  #named = new Map();
   /** @type {Omit<Shown, "columns">} */
   #shown = { reads: [], originals: true, stability: "live" };
   #switch = new LanguageSwitch(() => this.#showRows());
@@ -167,6 +169,7 @@ export class TranscriptView {
       if (row !== undefined && row.entry === entry) {
         row.render(columns);
         if (columns.has(AS_SPOKEN)) row.follow(this.#above(row.element));
+        this.#rejoin(row.element.nextElementSibling);
         continue;
       }
       this.#remove(key);
@@ -185,7 +188,7 @@ export class TranscriptView {
 
   /** @param {Entry} entry */
   #add(entry) {
-    const row = new UtteranceRow(entry, { ...this.#options, voice: this.#voiceOf(entry.participant) });
+    const row = new UtteranceRow(entry, { ...this.#options, voice: this.#voiceOf(entry) });
     row.show(this.#rowsShown);
     this.#byKey.set(entry.key, row);
     this.#rows.insertBefore(row.element, this.#placeOf(entry));
@@ -231,13 +234,15 @@ export class TranscriptView {
 
   /**
    * The colour and the shape of a speaker. The seventh has the first colour with the second shape, and so on.
-   * @param {string} participant
+   * @param {Entry} entry
    */
-  #voiceOf(participant) {
-    const order = this.#voices.get(participant) ?? this.#voicesHeard++;
+  #voiceOf({ participant, speaker }) {
+    const order = this.#voices.get(participant) ?? this.#named.get(speaker) ?? this.#voicesHeard++;
     this.#voices.delete(participant);
     this.#voices.set(participant, order);
     evictOldest(this.#voices, MAX_SPEAKERS);
+    if (speaker) this.#named.set(speaker, order);
+    evictOldest(this.#named, MAX_SPEAKERS);
     return { colour: (order % VOICES) + 1, shape: ((order + Math.floor(order / VOICES)) % VOICES) + 1 };
   }
 

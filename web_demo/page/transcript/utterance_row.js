@@ -23,9 +23,18 @@ export const AS_SPOKEN = "";
 // The name, language and time of a speaker who continues are shown again after so long.
 const GROUP_MS = 300_000;
 
-// The row that says what the marks mean: one is enough, or half the transcript would say so.
-/** @type {UtteranceRow | null} */
-let explaining = null;
+// The first sign of a stretch that the model is unsure of says what it means; the others say it when asked.
+let isExplained = false;
+
+/** What begins a stretch of unsure translations. */
+function unsureSign() {
+  const sign = element("details", "unsure-sign");
+  sign.dataset.testid = "unsure-sign";
+  sign.append(element("summary", "", t("transcript.unsure_word")), element("p", "", t("transcript.unsure")));
+  sign.open = !isExplained;
+  isExplained = true;
+  return sign;
+}
 
 /** @param {number} ms */
 function duration(ms) {
@@ -39,6 +48,8 @@ class TextCell {
   #words = document.createTextNode("");
   #tail = element("span", "tentative");
   #note = element("p", "cell-note");
+  /** @type {HTMLElement | null} */
+  #sign = null;
 
   /** @param {string} column */
   constructor(column) {
@@ -53,6 +64,13 @@ class TextCell {
   /** @param {string} label Visible where cells are stacked; a screen reader always reads it. */
   set label(label) {
     setIfChanged(this.#label, "textContent", label);
+  }
+
+  /** Its place in a stretch of unsure translations, if it is in one. @param {"begins" | "continues" | ""} place */
+  set unsure(place) {
+    setIfChanged(this.element.dataset, "unsure", place);
+    if (place !== "begins") this.#sign?.remove();
+    else if (!this.#sign?.isConnected) this.#text.before((this.#sign ??= unsureSign()));
   }
 
   /**
@@ -74,7 +92,7 @@ class TextCell {
   showTranslation(lang, cell, stability, isExpected) {
     const dir = textDirection(lang);
     if (cell?.state === "final") {
-      this.#write(lang, dir, cell.text, "", "final", cell.unsure);
+      this.#write(lang, dir, cell.text, "", "final");
       this.#showTimings(cell);
       return this.remark(cell.truncated ? t("transcript.cut") : "", " mild");
     }
@@ -91,10 +109,9 @@ class TextCell {
    * @param {string} tentative
    * @param {"growing" | "final" | "failed" | "none"} state
    */
-  #write(lang, dir, words, tentative, state, isUnsure = false) {
+  #write(lang, dir, words, tentative, state) {
     setIfChanged(this.#text, "lang", lang);
     setIfChanged(this.#text, "dir", dir);
-    this.#text.classList.toggle("unsure", isUnsure);
     const tail = tentative.trimStart();
     // The space before tentative text is not marked as tentative.
     setIfChanged(this.#words, "data", words + tentative.slice(0, tentative.length - tail.length));
@@ -107,7 +124,7 @@ class TextCell {
     if (timings === null) return;
     const { first_token_ms: first, total_ms: total } = timings;
     const facts = t("transcript.facts", { first: duration(first), total: duration(total) });
-    Object.assign(this.#text.dataset, { firstTokenMs: first, totalMs: total, timings: facts });
+    Object.assign(this.#text.dataset, { firstTokenMs: first, totalMs: total });
     this.#text.title = t("transcript.tokens", { facts, count: tokens });
   }
 
@@ -135,6 +152,8 @@ export class UtteranceRow {
   #cells = new Map();
   /** Languages into which what follows is translated, and this is not. @type {ReadonlySet<string>} */
   #begins = new Set();
+  /** Languages in which the row above is unsure. @type {ReadonlySet<string>} */
+  #continued = new Set();
   /** The time that is shown with it, or with a row above, in ms since 1970. */
   shownAt = 0;
 
@@ -171,8 +190,13 @@ export class UtteranceRow {
     return this.element.classList.contains("follows") ? -Infinity : this.#head.getBoundingClientRect().bottom;
   }
 
-  /** Hide name, language and time if a row above shows them. @param {UtteranceRow | undefined} above */
+  /**
+   * Hide name, language and time if a row above shows them, and continue its stretches of unsure translations.
+   * @param {UtteranceRow | undefined} above
+   */
   follow(above) {
+    this.#continued = new Set(above?.unsureLangs);
+    for (const [column, cell] of this.#cells) cell.unsure = this.#unsurePlace(column);
     const { participant, own, lang, at } = this.entry;
     const before = above?.entry;
     const isSame = before?.participant === participant && (!lang || !before.lang || before.lang === lang);
@@ -180,6 +204,18 @@ export class UtteranceRow {
     const follows = !own && isSame && saidAt - (above?.shownAt ?? 0) < GROUP_MS;
     this.shownAt = follows ? (above?.shownAt ?? saidAt) : saidAt;
     this.element.classList.toggle("follows", follows);
+  }
+
+  /** Languages of the translations that the model is unsure of. @returns {string[]} */
+  get unsureLangs() {
+    const { lang, cells } = this.entry;
+    return [...cells.values()].filter((cell) => cell.unsure && cell.lang !== lang).map((cell) => cell.lang);
+  }
+
+  /** @param {string} column */
+  #unsurePlace(column) {
+    if (!this.unsureLangs.includes(column)) return "";
+    return this.#continued.has(column) ? "continues" : "begins";
   }
 
   /** Whether it was said before any participant read this language. @param {string} lang */
@@ -223,9 +259,7 @@ export class UtteranceRow {
     setIfChanged(this.#name, "textContent", speakerName(this.entry));
     setIfChanged(this.#lang, "textContent", lang && this.#nameOf(lang));
     this.#showTime();
-    const remark = reason || (unsent ? t("transcript.unsent") : "");
-    const explanation = this.#explains(!remark) ? t("transcript.unsure") : "";
-    this.#remark(remark || explanation);
+    this.#remark(reason || (unsent ? t("transcript.unsent") : ""));
     const state = this.#state();
     if (document.activeElement === this.#cancel && state !== "running") {
       /** @type {HTMLElement | null} */ (this.element.closest("[tabindex]"))?.focus({ preventScroll: true });
@@ -260,26 +294,12 @@ export class UtteranceRow {
     const original = lang
       ? t("transcript.cell_as_spoken", { language: this.#nameOf(lang) })
       : t("transcript.as_spoken");
-    cell.label = isOriginal ? original : this.#translatedInto(column);
+    cell.label = isOriginal ? original : this.#nameOf(column);
+    cell.unsure = this.#unsurePlace(column);
     if (isOriginal) cell.showOriginal(this.entry, stability);
     else cell.showTranslation(column, cells.get(column), stability, this.#isExpected(column));
     if (!isOriginal && this.#begins.has(column))
       cell.remark(t("transcript.begins_here", { language: this.#nameOf(column) }), " mild");
-  }
-
-  /** @param {string} lang */
-  #translatedInto(lang) {
-    const language = this.#nameOf(lang);
-    return this.entry.cells.get(lang)?.unsure ? t("transcript.unsure_label", { language }) : language;
-  }
-
-  /** Whether it says why a translation is marked: the first row that has a mark does. @param {boolean} isFree */
-  #explains(isFree) {
-    const { lang, cells } = this.entry;
-    const isUnsure = isFree && [...this.#cells.keys()].some((column) => column !== lang && cells.get(column)?.unsure);
-    if (isUnsure && !explaining?.element.isConnected) explaining = this;
-    if (!isUnsure && explaining === this) explaining = null;
-    return explaining === this;
   }
 
   /** @param {string} lang */
