@@ -135,9 +135,11 @@ class EventStream:
         *events, self._rest = (self._rest + data).replace(b"\r\n", b"\n").split(b"\n\n")
         ids: list[int] = []
         for event in events:
-            if not event.startswith(b"data:"):
-                continue  # a comment, which keeps the connection open
-            payload = event[5:].strip()
+            # Other lines are comments, which keep the connection open, or fields that vLLM does not use.
+            lines = [line[5:] for line in event.split(b"\n") if line.startswith(b"data:")]
+            if not lines:
+                continue
+            payload = b"\n".join(lines).strip()
             if payload == _DONE:
                 break
             answer = _answers.decode(payload)

@@ -19,7 +19,8 @@ from gateway.server.http.bodies import STREAM_EVENTS, DeltaEvent, DoneEvent, Fai
 
 # Proxies close connections after 30 to 60 seconds without data.
 KEEP_ALIVE_S = 15.0
-KEEP_ALIVE = b": keep-alive\n\n"
+# Without an empty line, at which some clients tell of an event without data.
+KEEP_ALIVE = b": keep-alive\n"
 
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),

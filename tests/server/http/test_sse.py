@@ -60,6 +60,9 @@ async def test_silent_stream_is_kept_alive() -> None:
 
     await stream.write(send)
     assert chunks == [KEEP_ALIVE, KEEP_ALIVE, KEEP_ALIVE, encode(DONE)]
+    # Some clients tell of an event without data at an empty line.
+    assert KEEP_ALIVE.startswith(b":")
+    assert b"\n\n" not in KEEP_ALIVE
 
 
 async def test_start_and_finish_frame_the_body() -> None:
