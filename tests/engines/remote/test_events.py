@@ -46,7 +46,14 @@ def test_unknown_fields_are_left_out() -> None:
     }
 
 
-WHOLE = chunk([5]) + b": keep-alive\n\n: again\nid: 7\nevent: message\n" + chunk([6, 7]) + chunk([8], "stop") + usage(32) + DONE
+WHOLE = (
+    chunk([5])
+    + b": keep-alive\n\n: again\nid: 7\nevent: message\n"
+    + chunk([6, 7])
+    + chunk([8], "stop")
+    + usage(32)
+    + DONE
+)
 
 
 def read(pieces: list[bytes]) -> list[Generated | Error]:
