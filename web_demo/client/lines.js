@@ -1,5 +1,5 @@
-// What is on a reader's screen: each utterance as one line, which grows until it is final. Knows how lines follow from
-// events; must not know how they are shown. The Python client has the same in gateway/client/lines.py;
+// What is on a reader's screen: each utterance as one line, which grows until it is final. Knows how events become
+// lines; must not know how these are shown. The Python client has the same in gateway/client/lines.py;
 // tests/client/lines.json is played in both.
 
 /** @import {ClientEvent} from "./events.js" */

@@ -275,7 +275,7 @@ async def test_refused_calls_are_not_looked_into(
         call = {"q": "a <x/>" * 9_000, "source": "en", "target": "de", "format": "html"}
         status = 429 if status == 456 else status
     async with serving(settings=settings) as (gateway, client):
-        monkeypatch.setattr(gateway.gateway.quotas, "of", lambda _: quota)
+        monkeypatch.setattr(gateway.gateway.quotas, "quota_of", lambda _: quota)
         answer = await client.post(path, json=call, headers=keys.bearer(roles=frozenset(roles)))
     assert answer.status_code == status, answer.text
     assert looked == []

@@ -6,7 +6,7 @@ import { EVERYTHING, refusalOf } from "../access/access.js";
 import { InviteRefused } from "../access/invite.js";
 import { recordIn } from "../meeting/meeting_address.js";
 import { isReached } from "../meeting/offered_languages.js";
-import { keepScreenAwake } from "../meeting/wake_lock.js";
+import { keepScreenAwake } from "../ui/wake_lock.js";
 import { Transcript } from "../transcript/transcript.js";
 import { button, element } from "../ui/dom.js";
 import { englishName } from "../ui/languages.js";

@@ -35,7 +35,7 @@ import { Recording } from "./recording.js";
 import { SidePanel } from "./side_panel.js";
 import { SpeakingArea } from "./speaking_area.js";
 import { stopOnLeave } from "./stop_on_leave.js";
-import { keepScreenAwake } from "./wake_lock.js";
+import { keepScreenAwake } from "../ui/wake_lock.js";
 
 /** @import {ClientEvent, StateChanged} from "../../client/events.js" */
 /** @import {GatewayError, LanguagesChanged, Limits, SessionStarted} from "../../client/messages.js" */
