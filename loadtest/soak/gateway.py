@@ -177,10 +177,14 @@ class ServedGateway:
                 engine += mib
         return round(gateway, 1), round(store, 1), round(engine, 1)
 
-    def tracebacks(self) -> int:
-        """How many its processes wrote to their logs; each is a bug."""
-        logs = self._folder.glob("gateway-*.log")
-        return sum(log.read_text(errors="replace").count("Traceback (most recent call last)") for log in logs)
+    def tracebacks(self) -> list[str]:
+        """Those in the logs of its processes, each with the line before, in 2,000 characters; each is a bug."""
+        found: list[str] = []
+        for log in sorted(self._folder.glob("gateway-*.log")):
+            text = log.read_text(errors="replace")
+            for each in re.finditer(r"[^\n]*\n?[^\n]*Traceback \(most recent call last\)", text):
+                found.append(text[each.start() : each.start() + 2_000])
+        return found
 
     # ------------------------------------------------------------ what it says
 

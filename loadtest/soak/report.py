@@ -172,6 +172,7 @@ class SoakResult(Struct, frozen=True):
     # What was not as it should be before the clients left, in words.
     unquiet: str | None
     samples: list[Sample]
+    first_traceback: str = ""
 
     def failures(self) -> Iterator[str]:
         """What makes the exit status 1, one sentence each."""
@@ -254,6 +255,8 @@ def _parts(result: SoakResult) -> Iterator[str | Table]:
     if result.verdict.problems:
         yield "What went wrong, the first of each kind:"
         yield "\n".join(f"- {problem}" for problem in result.verdict.problems)
+    if result.first_traceback:
+        yield f"The first traceback:\n\n```\n{result.first_traceback}\n```"
 
 
 def _verdict(verdict: Verdict) -> Iterator[tuple[str, str]]:

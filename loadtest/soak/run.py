@@ -411,6 +411,7 @@ class _Soak:
             # Whatever happens, every process that was started is gone afterwards. Shielded: a second Ctrl-C must
             # not leave one behind.
             await asyncio.shield(self._end_all())
+        tracebacks = gateway.tracebacks()
         return SoakResult(
             plan=plan,
             settings={name: json.dumps(value) for name, value in shown(self._settings).items()},
@@ -420,9 +421,10 @@ class _Soak:
             memory=watch.memory(),
             gauges=gauges,
             exit_status=exit_status,
-            tracebacks=gateway.tracebacks(),
+            tracebacks=len(tracebacks),
             unquiet=unquiet,
             samples=watch.samples,
+            first_traceback=next(iter(tracebacks), ""),
         )
 
     async def _end_all(self) -> None:
