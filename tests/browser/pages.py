@@ -176,16 +176,18 @@ async def seen_by(page: Page, testid: str) -> list[str]:
 
 
 async def witness(page: Page, *testids: str) -> None:
-    """Take note from now on of every text that elements with these ids ever show."""
+    """Take note from now on of every other text that elements with these ids ever show."""
     await page.evaluate(_WITNESS, list(testids))
 
 
 _WITNESS = """(testids) => {
     window.seen = Object.fromEntries(testids.map((testid) => [testid, []]));
+    const all = (testid) => [...document.querySelectorAll(`[data-testid="${testid}"]`)];
+    const shown = Object.fromEntries(testids.map((testid) => [testid, all(testid).at(-1)?.textContent]));
     const look = () => {
         for (const [testid, texts] of Object.entries(seen)) {
-            for (const found of document.querySelectorAll(`[data-testid="${testid}"]`)) {
-                if (found.textContent !== texts.at(-1)) texts.push(found.textContent);
+            for (const { textContent } of all(testid)) {
+                if (textContent !== shown[testid]) texts.push((shown[testid] = textContent));
             }
         }
     };

@@ -22,10 +22,16 @@ ON_ITS_SIDE: ViewportSize = {"width": 844, "height": 390}
 SCANNED = ("de", "ja", "ar")
 
 
+# A line has a box for each direction of writing.
 _LINES = """(parts) => parts.map((part) => {
     const text = document.createRange();
     text.selectNodeContents(part);
-    return text.getClientRects().length;
+    let lines = 0, bottom = -Infinity;
+    for (const box of [...text.getClientRects()].sort((a, b) => a.top - b.top)) {
+        lines += box.top >= bottom - 2;
+        bottom = Math.max(bottom, box.bottom);
+    }
+    return lines;
 })"""
 
 

@@ -322,10 +322,10 @@ async def test_a_crowd_is_not_listed_whole(open_blank: OpenBlank) -> None:
     async with open_blank() as page:
         await page.evaluate(
             """() => {
-                const nobody = { name: "", speaks: null, reads: [] };
-                const participants = new Map(["b", "c"].map((id) => [id, nobody]));
+                const one = { name: "Bo", speaks: null, reads: [] };
+                const participants = new Map(["b", "c"].map((id) => [id, one]));
                 const limits = { participants_shown: 3, name_chars: 80 };
-                place(new PeopleList({ client: { ...nobody, participants, limits, listen() {} }, nameOf }));
+                place(new PeopleList({ client: { ...one, participants, limits, listen() {} }, nameOf }));
             }"""
         )
         await expect(page.get_by_role("heading", name="People 3+")).to_be_visible()

@@ -46,7 +46,7 @@ def project(node_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 async def test_a_session_speaks_msgpack_and_nothing_else(project: Path, gateway: GatewayProcess) -> None:
-    example = EXAMPLE.replace("http://127.0.0.1:8000", gateway.url)
+    example, loop, lines = EXAMPLE.replace("http://127.0.0.1:8000", gateway.url).partition("for await")
     assert gateway.url in example
     printed = await output_of(
         project,
@@ -66,6 +66,7 @@ async def test_a_session_speaks_msgpack_and_nothing_else(project: Path, gateway:
         """
         + example
         + """
+        client.connect();
         client.listen(({ type }) => {
           if (type !== "translation.final") return;
           console.log(...kinds);
@@ -74,9 +75,11 @@ async def test_a_session_speaks_msgpack_and_nothing_else(project: Path, gateway:
         client.setOptions({ context: "Cars." });
         const id = client.partial({ text: "Let us" });
         client.final({ id, text: "Let us move the launch.", lang: "en", start_ms: 4 });
-        """,
+        """
+        + loop
+        + lines,
     )
-    assert printed == ["translation.v1.msgpack", "[ja] Let us move the launch.", "object"]
+    assert printed == ["translation.v1.msgpack", "object", "[ja] Let us move the launch."]
 
 
 async def test_message_size_is_measured_as_sent(project: Path, gateway: GatewayProcess) -> None:
