@@ -127,7 +127,7 @@ class Revocations:
             of_tenant[meant] = revocation
 
     def check_room(self, revocation: Revocation) -> None:
-        """Raises `RateLimited` if its tenant has too many. An operator may have more; what is brief is not kept."""
+        """Raises `RateLimited` if its tenant has too many. An operator may have more; brief ones are not kept."""
         meant = (revocation.token_id, revocation.subject, revocation.meeting)
         of_tenant = self._revocations.get(revocation.tenant, {})
         is_exempt = revocation.is_brief or (revocation.by_operator and not revocation.by_host)
