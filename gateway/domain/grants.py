@@ -18,6 +18,9 @@ _SEPARATOR = "/"
 # Enough that no two meetings of a gateway share one.
 _HASH_CHARS = 16
 
+# How far the clocks of those who issue tokens may be ahead of ours, in seconds.
+LEEWAY_S = 30
+
 # Beginning of the accounts of tenants; no address begins so.
 _TENANT_ACCOUNT = "tenant:"
 
@@ -85,7 +88,7 @@ class Revocation(Struct, frozen=True, kw_only=True):
     meeting: str | None = None
     # Whether an operator ends sessions in the meeting, whatever has opened them: an API key, or nothing.
     by_operator: bool = False
-    # The only one whose session ends then; None: all.
+    # The only one whose session ends then, but that a host also ends all others of `subject`; None: all.
     participant: str | None = None
     # Whether the operator is the meeting's host, of whom people are told.
     by_host: bool = False
@@ -119,7 +122,8 @@ class Revocation(Struct, frozen=True, kw_only=True):
         if not self.by_operator:
             return self.means(grant)
         is_there = self.meeting is not None and key == meeting_key(self.tenant, self.meeting)
-        return is_there and self.participant in (None, participant)
+        is_hosts_guest = self.by_host and self.subject == grant.subject != ""
+        return is_there and (self.participant in (None, participant) or is_hosts_guest)
 
 
 def meeting_key(tenant: str, meeting: str) -> str:

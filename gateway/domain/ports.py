@@ -312,8 +312,11 @@ class SessionStore(Protocol):
     async def counts(self, tenant: str) -> TenantCounts:
         """What a tenant has over all gateways. Raises `LogUnavailable`."""
 
-    async def sessions(self) -> tuple[StoredSession, ...]:
-        """Every session over all gateways; it takes as long as there are some. Raises `LogUnavailable`."""
+    async def sessions(self, meeting: str | None = None) -> tuple[StoredSession, ...]:
+        """Every session over all gateways, or those in one meeting. Raises `LogUnavailable`.
+
+        It takes as long as there are sessions, of one meeting: as long as its tenant has some.
+        """
 
     async def sweep(self) -> None:
         """Show that this gateway is there, end what was away for too long; to be called every second.

@@ -53,6 +53,10 @@ class StoredSession(Struct, frozen=True):
     record: SessionRecord
     # Whether it has no connection, and can be resumed.
     away: bool
+    # By what the store knows it.
+    key: bytes
+    # As in `Held`.
+    fence: int
 
 
 class TenantCounts(Struct, frozen=True):

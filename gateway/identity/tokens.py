@@ -21,7 +21,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gateway.domain.errors import Unauthenticated
-from gateway.domain.grants import Grant
+from gateway.domain.grants import LEEWAY_S, Grant
 from gateway.domain.languages import normalised
 from gateway.domain.roles import NAME, SHOWN_NAME_CHARS, Role
 
@@ -31,8 +31,6 @@ _HEAD_CHARS = 2_048
 # From `iat` to `exp`.
 TOKEN_MAX_S = 600
 INVITE_MAX_S = 7 * 86_400
-# How far clocks may differ.
-LEEWAY_S = 30
 
 # Nothing else than letters of base64url: with padding or white space, one token could be written in many ways.
 _FORM = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)

@@ -120,12 +120,19 @@ class Revocations:
         of_tenant = self._revocations.setdefault(revocation.tenant, {})
         if meant == _EVERYTHING:
             of_tenant.clear()
-        taken = known or revocation.by_operator or meant in of_tenant
-        if not taken and len(of_tenant) >= _MOST_REVOCATIONS:
-            raise RateLimited("This tenant has too many revocations; revoke everything.", retry_after_ms=60_000)
+        if not known:
+            self.check_room(revocation)
         earlier = of_tenant.get(meant)
         if earlier is None or earlier.before_s < revocation.before_s:
             of_tenant[meant] = revocation
+
+    def check_room(self, revocation: Revocation) -> None:
+        """Raises `RateLimited` if its tenant has too many. An operator may have more; brief ones are not kept."""
+        meant = (revocation.token_id, revocation.subject, revocation.meeting)
+        of_tenant = self._revocations.get(revocation.tenant, {})
+        is_exempt = revocation.is_brief or (revocation.by_operator and not revocation.by_host)
+        if not is_exempt and meant not in of_tenant and len(of_tenant) >= _MOST_REVOCATIONS:
+            raise RateLimited("This tenant has too many revocations; revoke everything.", retry_after_ms=60_000)
 
     def is_revoked(self, grant: Grant) -> bool:
         of_tenant = self._revocations.get(grant.tenant)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
 from gateway.domain.errors import InvalidValue, LogUnavailable
-from gateway.domain.grants import Revocation, meeting_name, tenant_of
+from gateway.domain.grants import LEEWAY_S, Grant, Revocation, meeting_name, tenant_of
 from gateway.domain.ports import SessionStore
-from gateway.domain.sessions import SessionRecord
+from gateway.domain.session_store import StoredSession, ends
 from gateway.sessions.local_session import LocalSession
 from gateway.sessions.local_sessions import LocalSessions
 
@@ -25,12 +25,15 @@ class Hosting:
         self,
         session_store: SessionStore,
         local: LocalSessions,
+        # Raises `RateLimited` if a revocation would be one too many.
+        check_room: Callable[[Revocation], None],
         # Ends the sessions of this gateway that a revocation means.
         end_here: Callable[[Revocation], None],
         tasks: asyncio.TaskGroup,
     ) -> None:
         self._session_store = session_store
         self._local = local
+        self._check_room = check_room
         self._end_here = end_here
         self._tasks = tasks
 
@@ -48,21 +51,33 @@ class Hosting:
             raise error
 
     async def end_meeting(self, host: LocalSession) -> None:
-        """End the meeting for everyone, at every gateway. Raises `LogUnavailable`; then nothing has changed."""
-        await self._revoke(_revocation(host))
+        """End the meeting for everyone, at every gateway.
+
+        Raises `RateLimited` or `LogUnavailable`; then nothing has changed.
+        """
+        stored = await self._session_store.sessions(host.room.id)
+        # Whoever has a token already may have it from a clock that is ahead of ours, and need not be there.
+        before_s = 0.0 if host.grant.is_open else time.time() + LEEWAY_S
+        await self._revoke(_revocation(host, before_s), stored)
 
     async def remove(self, host: LocalSession, participant: str) -> None:
         """A participant leaves the meeting, and does not come back with the same token.
 
-        Raises `InvalidValue` if they are not there, or `LogUnavailable`; then nothing has changed.
+        Their other sessions in the meeting end as well. Raises `InvalidValue` if they are not there, `RateLimited`
+        or `LogUnavailable`; then nothing has changed.
         """
-        others = host.room.presence.participants(but=host.member.participant)
-        if participant not in {each.participant for each in others}:
-            raise _absent()
-        if (record := await self._record(host.room.id, participant)) is None:
-            raise _absent()
+        stored = await self._session_store.sessions(host.room.id)
+        grant = self._grant_of(host.room.id, participant, stored)
+        if grant is None or participant == host.member.participant:
+            raise InvalidValue("There is no such participant in this meeting.", field="participant")
+        # Without tokens, or with a key for every meeting, there is nothing to refuse later. Hosts do not refuse
+        # themselves.
+        if grant.is_open or grant.any_meeting or grant.subject == host.grant.subject:
+            await self._revoke(_revocation(host, 0.0, subject="", participant=participant), stored)
+            return
         # By their subject, as a new token may have been issued since.
-        await self._revoke(_revocation(host, record.grant.subject, participant))
+        before_s = max(time.time(), grant.issued_s)
+        await self._revoke(_revocation(host, before_s, grant.subject, participant), stored)
 
     async def lock(self, host: LocalSession, locked: bool) -> None:
         """Let nobody else in but hosts, or let them in again. Raises `LogUnavailable`."""
@@ -74,33 +89,34 @@ class Hosting:
             return await self._session_store.is_locked(session.room.id)
         return False
 
-    async def _record(self, meeting: str, participant: str) -> SessionRecord | None:
-        for session in self._local.all:
+    def _grant_of(self, meeting: str, participant: str, stored: Sequence[StoredSession]) -> Grant | None:
+        for session in self._local.all:  # what the store knows of them may be older
             if session.room.id == meeting and session.member.participant == participant:
-                return session.record()
-        for each in await self._session_store.sessions():
-            if each.record.meeting == meeting and each.record.participant == participant:
-                return each.record
-        return None
+                return session.grant
+        return next((each.record.grant for each in stored if each.record.participant == participant), None)
 
-    async def _revoke(self, revocation: Revocation) -> None:
+    async def _revoke(self, revocation: Revocation, stored: Sequence[StoredSession]) -> None:
+        """stored: the sessions in the meeting, as they were before."""
+        self._check_room(revocation)
         # The store first: where other gateways cannot be told, the host is, and asks again.
         await self._session_store.revoke(revocation)
         self._end_here(revocation)
+        # There may be no gateway that ends those that are away. Others are told why by the gateway that has them,
+        # so they must not end before.
+        for each in stored:
+            if each.away and ends(revocation, each.record) and not self._local.writes.is_ending(each.key):
+                self._local.writes.end(each.key, each.fence)
 
 
-def _revocation(host: LocalSession, subject: str | None = None, participant: str | None = None) -> Revocation:
+def _revocation(
+    host: LocalSession, before_s: float, subject: str | None = None, participant: str | None = None
+) -> Revocation:
     return Revocation(
         tenant=tenant_of(host.room.id),
-        # Where there are no tokens, none is to be refused later.
-        before_s=0.0 if host.grant.is_open else time.time(),
+        before_s=before_s,
         meeting=meeting_name(host.room.id),
         subject=subject,
         by_operator=True,
         participant=participant,
         by_host=True,
     )
-
-
-def _absent() -> InvalidValue:
-    return InvalidValue("There is no such participant in this meeting.", field="participant")

@@ -80,7 +80,9 @@ class Sessions:
         # What this gateway has taken over and not begun.
         self._taken: list[Unfinished] = []
         self.local = LocalSessions(session_store, self.lifetimes, finals, speech, self._tasks, self._clock)
-        self.hosting = Hosting(session_store, self.local, self._revoked, self._tasks)
+        self.hosting = Hosting(
+            session_store, self.local, self.lifetimes.revocations.check_room, self._revoked, self._tasks
+        )
         self._entrance = Entrance(
             session_store=session_store,
             local=self.local,

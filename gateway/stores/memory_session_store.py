@@ -193,6 +193,7 @@ class MemorySessions:
         _less(meeting.reads, *record.reads)
         _less(self.sessions_of, tenant)
         if not meeting.sessions:
+            meeting.locked = False  # who subscribes may keep it from being forgotten
             _less(self.meetings_of, tenant)
             self.ended(record.meeting)
         if session.shown:
@@ -339,11 +340,12 @@ class MemorySessionStore:
         sessions = self._store.sessions.items()
         return sum(ends(revocation, each.record) for session, each in sessions if session not in but)
 
-    async def sessions(self) -> tuple[StoredSession, ...]:
-        store = self._store
+    async def sessions(self, meeting: str | None = None) -> tuple[StoredSession, ...]:
+        ownerless = self._store.ownerless
         return tuple(
-            StoredSession(each.record, away=each.away_s is not None or session in store.ownerless)
-            for session, each in store.sessions.items()
+            StoredSession(each.record, each.away_s is not None or session in ownerless, session, each.fence)
+            for session, each in self._store.sessions.items()
+            if meeting in (None, each.record.meeting)
         )
 
     async def counts(self, tenant: str) -> TenantCounts:

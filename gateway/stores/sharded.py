@@ -209,7 +209,9 @@ class ShardedSessionStore(_Sharded[SessionStore]):
         )
         return sum(count for count in counts if isinstance(count, int))
 
-    async def sessions(self) -> tuple[StoredSession, ...]:
+    async def sessions(self, meeting: str | None = None) -> tuple[StoredSession, ...]:
+        if meeting is not None:
+            return await self.store_for(meeting).sessions(meeting)
         parts = await asyncio.gather(*(session_store.sessions() for session_store in self.parts))
         return tuple(session for part in parts for session in part)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from gateway.domain.close_codes import CloseCode
-from gateway.domain.errors import InvalidValue, LogUnavailable, MeetingLocked, Unauthenticated
+from gateway.domain.errors import InvalidValue, LogUnavailable, MeetingLocked, RateLimited, Unauthenticated
 from gateway.domain.grants import OPEN, Grant
+from gateway.protocol.limits import Limits
+from gateway.sessions import grants
 from gateway.sessions.entrance import Entry
 from tests.sessions.desk import ANA, desk, joined, resume_of
 from tests.sessions.faulty_session_store import FaultySessionStore
@@ -130,3 +133,73 @@ async def test_ending_is_carried_through_though_the_hosts_connection_is_gone() -
         ending.cancel()
         store.go_on.set()
         await until(lambda: bo.closed == [CloseCode.MEETING_ENDED])
+
+
+async def test_participant_whose_gateway_is_gone_is_removed_and_does_not_hold_an_ended_meeting() -> None:
+    async with two(Limits(keep_s=60, participants_shown=1)) as g:
+        ana, _ = await joined(g.here, grant=OPEN_HOST)
+        bo, bo_connection = await joined(g.there)
+        cy, cy_connection = await joined(g.there)
+        for entry, connection in ((bo, bo_connection), (cy, cy_connection)):
+            g.there.sessions.local.away(entry.session, entry.feed)
+            assert connection.closed == []
+        await idle()
+        await g.there.session_store.close()
+        hosting = g.here.sessions.hosting
+        await hosting.lock(ana.session, True)
+        await hosting.remove(ana.session, who(bo))  # who was not announced
+        await idle()
+        with pytest.raises(MeetingLocked):
+            await joined(g.here, resume=resume_of(bo))
+        await hosting.end_meeting(ana.session)
+        await idle()
+        assert await g.here.session_store.sessions() == ()
+        again, _ = await joined(g.here, resume=resume_of(cy))
+        assert who(again) != who(cy)
+
+
+async def test_removed_token_of_an_issuer_whose_clock_is_ahead_opens_nothing() -> None:
+    async with two() as g:
+        ana, _ = await joined(g.here, grant=HOST)
+        ahead = replace(BO, issued_s=time.time() + 25)
+        bo, _ = await joined(g.there, grant=ahead)
+        await g.here.sessions.hosting.remove(ana.session, who(bo))
+        with pytest.raises(Unauthenticated):
+            await joined(g.there, grant=ahead)
+        other = replace(ahead, subject="cy", token_id="t3")
+        await g.here.sessions.hosting.end_meeting(ana.session)
+        with pytest.raises(Unauthenticated):
+            await joined(g.there, grant=other)
+
+
+async def test_host_who_removes_another_session_of_theirs_stays() -> None:
+    async with two() as g:
+        ana, here = await joined(g.here, grant=HOST)
+        other, there = await joined(g.there, grant=HOST)
+        await g.here.sessions.hosting.remove(ana.session, who(other))
+        assert [each for each, *_ in why(there)] == [CloseCode.TOKEN_REVOKED]
+        assert why(here) == []
+        await joined(g.there, grant=HOST)
+
+
+async def test_removed_participant_leaves_with_all_their_sessions_in_the_meeting() -> None:
+    async with two() as g:
+        ana, _ = await joined(g.here, grant=HOST)
+        bo, first = await joined(g.there, grant=BO)
+        _, second = await joined(g.here, grant=BO)
+        _, cy = await joined(g.here, grant=replace(BO, subject="cy", token_id="t3"))
+        await g.here.sessions.hosting.remove(ana.session, who(bo))
+        codes = [[code for code, *_ in why(each)] for each in (first, second, cy)]
+        assert codes == [[CloseCode.TOKEN_REVOKED], [CloseCode.TOKEN_REVOKED], []]
+
+
+async def test_host_is_bound_by_how_many_revocations_a_tenant_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grants, "_MOST_REVOCATIONS", 1)
+    async with two() as g:
+        ana, _ = await joined(g.here, grant=HOST)
+        bo, _ = await joined(g.there, grant=BO)
+        cy, connection = await joined(g.there, grant=replace(BO, subject="cy", token_id="t3"))
+        await g.here.sessions.hosting.remove(ana.session, who(bo))
+        with pytest.raises(RateLimited):
+            await g.here.sessions.hosting.remove(ana.session, who(cy))
+        assert connection.closed == []

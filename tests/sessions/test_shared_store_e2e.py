@@ -12,11 +12,14 @@ import pytest
 from gateway.config import Settings
 from gateway.config.settings import StoreSettings
 from gateway.domain.close_codes import CloseCode
+from gateway.domain.grants import meeting_of_host_key
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Error,
+    MeetingLock,
     ParticipantJoined,
     ParticipantLeft,
+    ParticipantRemove,
     ParticipantUpdated,
     SessionEnd,
     SessionStart,
@@ -128,3 +131,23 @@ async def test_clients_during_an_outage_are_told_to_return(server: RedisServer) 
         while not isinstance(refused, SessionStarted):
             await peers[-1].send(SessionStart(reads=[], meeting="m"))
             refused = await peers[-1].receive()
+
+
+async def test_host_removes_who_is_away_since_their_gateway_has_stopped() -> None:
+    meeting = meeting_of_host_key("secret")
+    async with (
+        gateways(shared_urls(1), 1) as (one,),
+        joined(one, speaks="en", name="Ana", meeting=meeting, host="secret") as ana,
+    ):
+        async with running(Settings(store=one.gateway.settings.store)) as another:
+            async with joined(another, reads=["ja"], name="Bo", meeting=meeting) as bo:
+                bo.lose()
+            await away(another)
+        await ana.peer.send(MeetingLock(True))
+        await ana.peer.send(ParticipantRemove(bo.started.participant))
+        await ana.until(ParticipantLeft)
+        async with one.peer() as peer:
+            await peer.send(SessionStart(["ja"], meeting=meeting, resume=bo.resume()))
+            refused = await peer.receive()
+            assert isinstance(refused, Error), refused
+            assert refused.code == "meeting_locked"

@@ -141,9 +141,8 @@ class _Meetings(Struct, frozen=True):
         note(request, "transcript erased", tenant=tenant, meeting=meeting, there_was_one=erased)
         return json_response(ErasedAnswer(erased))
 
-    async def _in(self, tenant: str, meeting: str) -> list[StoredSession]:
-        key = meeting_key(tenant, meeting)
-        return [each for each in await self.session_store.sessions() if each.record.meeting == key]
+    async def _in(self, tenant: str, meeting: str) -> tuple[StoredSession, ...]:
+        return await self.session_store.sessions(meeting_key(tenant, meeting))
 
 
 def _revocation(

@@ -270,7 +270,10 @@ class RedisSessionStore:
         found = await self._of_tenant(revocation.tenant)
         return sum(ends(revocation, each.record) for session, each in found.items() if session not in but)
 
-    async def sessions(self) -> tuple[StoredSession, ...]:
+    async def sessions(self, meeting: str | None = None) -> tuple[StoredSession, ...]:
+        if meeting is not None:
+            found = await self._of_tenant(tenant_of(meeting))
+            return tuple([each for each in found.values() if each.record.meeting == meeting])
         fields = await self.store.commands.run("HKEYS", f"{self.store.prefix}tenants")
         tenants = sorted(field[2:].decode() for field in fields if field.startswith(b"s:"))
         return tuple([each for tenant in tenants for each in (await self._of_tenant(tenant)).values()])
@@ -281,10 +284,13 @@ class RedisSessionStore:
         cursor = None
         while cursor != b"0":
             cursor, found = await self._run("of_tenant", tenant, cursor or b"0", _ASKED)
-            for session, record, away in zip(found[::3], found[1::3], found[2::3], strict=True):
+            parts = (found[part::4] for part in range(4))
+            for session, record, away, fence in zip(*parts, strict=True):
                 # One that cannot be read, a newer gateway has written and counts.
                 with contextlib.suppress(msgspec.MsgspecError):
-                    sessions[session] = StoredSession(_records.decode(record), away=away == b"1")
+                    sessions[session] = StoredSession(
+                        _records.decode(record), away=away == b"1", key=session, fence=int(fence)
+                    )
         return sessions
 
     async def _read_revocations(self) -> None:
