@@ -433,8 +433,8 @@ export class GatewayClient {
     const isSettled = UNREADABLE.has(error.code) && !error.field && this.#utterances.onUnreadable(error);
     if (this.#refresher.onError(error)) return;
     const isPingRefused = this.#pinger.onError(error);
-    // The error does not say which message it answers. It does no harm to send both again.
-    if (this.#settings.isUpdating) return this.#onUpdateRefused(error);
+    // The error may not say which message it answers. It does no harm to send both again.
+    if (this.#settings.mayRefuseUpdate(error)) return this.#onUpdateRefused(error);
     if (isSettled) return;
     if (error.code === "rate_limited" && this.#ending === "sent") {
       this.#endTimer = setTimeout(() => {
