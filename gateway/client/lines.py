@@ -130,7 +130,7 @@ class Lines:
 
 
 class LineStream:
-    """Lines for a loop, `async for`. What they are made of is the session's: leave it, and begin another, at any moment.
+    """Lines for a loop, `async for`. They are the session's: leave the loop, and begin another, at any moment.
 
     A wait for the next line may be cancelled, for example by a timeout, which would end a generator.
     """

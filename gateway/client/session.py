@@ -164,8 +164,8 @@ class ClientSession:
         """Everything in the languages that are read, while it is being said: a line for each change of its text.
 
         Translations, and captions of what is said in a language that is read. It ends as the session does. Raises
-        `ClientError`; `MessageRefused` for what the gateway refuses for good, after which it may be called again and
-        goes on. A refused command of a host (`remove`, `lock`, `end_meeting`) is logged instead.
+        `ClientError`; `MessageRefused` for what the gateway refuses for good, after which it may be called again
+        and goes on. A refused command of a host (`remove`, `lock`, `end_meeting`) is logged instead.
         """
         return LineStream(self._next_line)
 

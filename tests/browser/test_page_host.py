@@ -134,6 +134,8 @@ async def test_the_switch_says_what_the_gateway_said_last(gateway: GatewayProces
 
     async with open_page(f"{gateway.url}/healthz", **DESKTOP) as host:
         host.allow("favicon.ico")
+        host.allow("net::ERR")
+        host.allow("WebSocket connection")
         page = host.page
         await page.route_web_socket("**/v1/stream", refuse_locks)
         await page.goto(gateway.url)
