@@ -11,13 +11,13 @@ import functools
 import inspect
 import signal
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, contextmanager
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from gateway.client import connect as connect_async
 from gateway.client.events import SessionEvent
-from gateway.client.lines import Line
+from gateway.client.lines import Line, LineStream
 from gateway.client.session import ClientSession
 from gateway.client.tokens import Secret, Tokens, TokenSource
 from gateway.client.transcript import Transcript, kept_url, read_transcript, transcript_of, transcript_url
@@ -120,15 +120,12 @@ class BlockingSession:
         """Everything that is complete, in the languages that are read; as `ClientSession.finals`."""
         return self._each(self._session.finals())
 
-    def _each(self, lines: AsyncGenerator[Line, None]) -> Generator[Line, None, None]:
+    def _each(self, lines: LineStream) -> Generator[Line, None, None]:
         async def following() -> Line | None:
             return await anext(lines, None)
 
-        try:
-            while (line := self._loop.run(following())) is not None:
-                yield line
-        finally:
-            self._loop.run(lines.aclose())
+        while (line := self._loop.run(following())) is not None:
+            yield line
 
     def receive(self, timeout_s: float | None = None) -> SessionEvent | None:
         """The next event; None after the last one.

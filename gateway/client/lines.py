@@ -6,7 +6,8 @@ The JavaScript client has the same in web_demo/client/lines.js; tests/client/lin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -67,8 +68,11 @@ class Lines:
         self._names: dict[str, str] = {}
         self._note_participants(started)
 
-    def apply(self, event: SessionEvent) -> Iterator[Line]:
+    def apply(self, event: SessionEvent) -> list[Line]:
         """The lines that an event changes, in their new state."""
+        return list(self._changed(event))
+
+    def _changed(self, event: SessionEvent) -> Iterator[Line]:
         match event:
             case Caption() if self._is_read(event.lang):
                 committed, tentative = (event.text, "") if event.final else ("", event.text)
@@ -123,6 +127,33 @@ class Lines:
         for line in [line for line in self._growing.values() if applies(line)]:
             del self._growing[line.key]
             yield replace(line, committed="", tentative="", gone=True)
+
+
+class LineStream:
+    """Lines for a loop, `async for`. They are the session's: leave the loop, and begin another, at any moment.
+
+    A wait for the next line may be cancelled, for example by a timeout, which would end a generator.
+    """
+
+    def __init__(self, next_line: Callable[[], Awaitable[Line]], *, only_final: bool = False) -> None:
+        self._next_line = next_line
+        self._only_final = only_final
+        self._closed = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Line:
+        """Raises `ClientError`."""
+        while not self._closed:
+            line = await self._next_line()
+            if line.final or not self._only_final:
+                return line
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """End this loop, not the session."""
+        self._closed = True
 
 
 _Shown = Caption | TranslationDelta | TranslationFinal | TranslationFailed

@@ -14,8 +14,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, suppress
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Self
 
 from msgspec.structs import replace
@@ -24,14 +25,14 @@ from websockets.exceptions import ConnectionClosed
 from gateway.client.connection import Connection, Endpoint, close_code, reopen
 from gateway.client.errors import ClientError, MessageRefused, SessionClosed
 from gateway.client.events import Reconnected, Reconnecting, SessionEvent
-from gateway.client.lines import Line, Lines
+from gateway.client.lines import Line, Lines, LineStream
 from gateway.client.outgoing import Entry, Outgoing
 from gateway.client.received import Received
 from gateway.client.reconnecting import Outage, Reconnect, may_reconnect
 from gateway.client.tokens import Refreshing
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.engine import Formality
-from gateway.domain.errors import MeetingEnded, Removed, UnsupportedOption
+from gateway.domain.errors import Forbidden, MeetingEnded, Removed, UnsupportedOption
 from gateway.domain.sessions import Stability
 from gateway.protocol.checks import position
 from gateway.protocol.codec import well_formed, whole_characters
@@ -108,6 +109,9 @@ class ClientSession:
         self._opened_s = _now_s()
         self._started = started
         self._received = Received(started, start.resume)
+        self._lines = Lines(start, started)
+        # What `lines` and `finals` give next.
+        self._unread: deque[Line] = deque()
         self._policy = reconnect
         # Another process may resume this session; its ids must differ from ours.
         self._id_prefix = "".join(secrets.choice(_LETTERS) for _ in range(_PREFIX_CHARS))
@@ -151,38 +155,38 @@ class ClientSession:
         What the gateway refuses for good is an event, `Error`, and a line in the log: nobody overlooks it.
         """
         event = await self._next_event()
-        if isinstance(event, Error) and _is_refusal(event):
-            _LOG.warning("The gateway refused what was sent (%s): %s", event.code, event.message)
+        self._lines.apply(event)  # for a loop over lines that follows
+        if isinstance(event, Error) and (_is_refusal(event) or _answers_host(event)):
+            _log_refusal(event)
         return event
 
-    async def lines(self) -> AsyncGenerator[Line, None]:
+    def lines(self) -> LineStream:
         """Everything in the languages that are read, while it is being said: a line for each change of its text.
 
         Translations, and captions of what is said in a language that is read. It ends as the session does. Raises
-        `ClientError`; `MessageRefused` for what the gateway refuses for good, after which it may be called again.
+        `ClientError`; `MessageRefused` for what the gateway refuses for good, after which it may be called again
+        and goes on. A refused command of a host (`remove`, `lock`, `end_meeting`) is logged instead.
         """
-        lines = Lines(self._outgoing.start, self._started)
-        while True:
-            try:
-                event = await self._next_event()
-            except StopAsyncIteration:
-                return
+        return LineStream(self._next_line)
+
+    def finals(self) -> LineStream:
+        """As `lines`, but only what is complete; a failed translation is a line with its `failure`."""
+        return LineStream(self._next_line, only_final=True)
+
+    async def _next_line(self) -> Line:
+        while not self._unread:
+            event = await self._next_event()
+            self._unread.extend(self._lines.apply(event))
             match event:
                 case Error(code=UnsupportedOption.code):
                     _LOG.warning(event.message)
+                case Error() if _answers_host(event):
+                    _log_refusal(event)
                 case Error() if _is_refusal(event):
                     raise MessageRefused(event)
                 case Reconnecting(attempt=1):
                     _LOG.warning("%s Trying again.", event.reason)
-            for line in lines.apply(event):
-                yield line
-
-    async def finals(self) -> AsyncGenerator[Line, None]:
-        """As `lines`, but only what is complete; a failed translation is a line with its `failure`."""
-        async with aclosing(self.lines()) as lines:
-            async for line in lines:
-                if line.final:
-                    yield line
+        return self._unread.popleft()
 
     async def _next_event(self) -> SessionEvent:
         if self._alarm is not None:
@@ -574,6 +578,16 @@ class ClientSession:
 def _is_refusal(error: Error) -> bool:
     """Whether it answers what this client sent, and is for good. The last words before a close are neither."""
     return not error.retryable and (error.utterance is not None or error.field is not None)
+
+
+def _answers_host(error: Error) -> bool:
+    """Whether it refuses what only a host may do."""
+    is_forbidden = error.code == Forbidden.code and error.field is None
+    return error.utterance is None and (is_forbidden or error.field == "participant")
+
+
+def _log_refusal(error: Error) -> None:
+    _LOG.warning("The gateway refused what was sent (%s): %s", error.code, error.message)
 
 
 def _now_s() -> float:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import json
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, WebSocketRoute, expect
 
 from gateway.client import SessionClosed, SessionRefused, connect
 from tests.browser.axe import scan
@@ -111,6 +112,42 @@ async def test_locked_meeting_lets_nobody_in_and_the_host_stays_host_after_a_rel
             await lock.uncheck()
             await late.page.get_by_role("button", name="Try now").click()
             await connected(late.page)
+
+
+async def test_the_switch_says_what_the_gateway_said_last(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    """A lock that is refused, or that is asked for without a connection, is none."""
+    lines: list[WebSocketRoute] = []
+    refusal = {"type": "error", "code": "log_unavailable", "message": "Not now.", "retryable": False}
+    refusal |= {"retry_after_ms": None, "utterance": None, "field": None}
+
+    async def refuse_locks(line: WebSocketRoute) -> None:
+        server = line.connect_to_server()
+        lines.append(line)
+
+        def pass_on(frame: str | bytes) -> None:
+            if json.loads(frame)["type"] == "meeting.lock":
+                line.send(json.dumps(refusal))
+            else:
+                server.send(frame)
+
+        line.on_message(pass_on)
+
+    async with open_page(f"{gateway.url}/healthz", **DESKTOP) as host:
+        host.allow("favicon.ico")
+        host.allow("net::ERR")
+        host.allow("WebSocket connection")
+        page = host.page
+        await page.route_web_socket("**/v1/stream", refuse_locks)
+        await page.goto(gateway.url)
+        await connected(page)
+        lock = (await show(page, "people")).get_by_role("checkbox", name="Lock the meeting")
+        await lock.click()
+        await expect(lock).not_to_be_checked()
+        await page.context.set_offline(True)
+        await lines[0].close(code=1012)
+        await expect(page.get_by_test_id("status")).not_to_have_attribute("data-state", "good")
+        await lock.click()
+        await expect(lock).not_to_be_checked()
 
 
 async def test_unnamed_readers_are_counted_shown_and_removed(gateway: GatewayProcess, open_page: OpenPage) -> None:

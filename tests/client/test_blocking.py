@@ -74,6 +74,26 @@ async def test_timed_out_receive_loses_nothing() -> None:
         assert await run(program) == "[ja] Hello."
 
 
+async def test_a_loop_over_lines_may_be_closed_after_its_session() -> None:
+    async def play(peer: Peer) -> None:
+        await peer.start()
+        await peer.say(translated(await peer.take(), "ja", "[ja] Hello."))
+        await peer.end()
+
+    async with scripted_gateway(play) as url:
+
+        def program() -> str:
+            with connect(url, reads=["ja"]) as session:
+                session.final("Hello.")
+                session.end()
+                finals = session.finals()
+                line = next(finals)
+            finals.close()
+            return str(line)
+
+        assert await run(program) == "[ja] Hello."
+
+
 async def test_resumed_session_and_another_thread() -> None:
     async def play(peer: Peer) -> None:
         start = await peer.start()

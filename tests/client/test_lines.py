@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from pathlib import Path
@@ -13,7 +14,15 @@ from msgspec.structs import replace
 
 from gateway.client import Line, MessageRefused, Reconnected
 from gateway.client.lines import Lines
-from gateway.protocol.messages import Participant, ServerMessage, SessionStart
+from gateway.protocol.messages import (
+    MeetingEnd,
+    Participant,
+    ParticipantLeft,
+    ParticipantRemove,
+    ServerMessage,
+    SessionStart,
+    TranslationDelta,
+)
 from tests.client.reading import everything, session_of
 from tests.scripted_gateway import STARTED, Peer, delta, failed, refused, resumed, translated
 
@@ -88,6 +97,90 @@ async def test_what_is_refused_is_raised_and_the_session_goes_on(caplog: pytest.
         assert caught.value.error.utterance == "1"
         assert [str(line) async for line in session.finals()] == ["[ja] One."]
     assert [record.getMessage() for record in caplog.records] == ["The model takes no context."]
+
+
+async def test_a_wait_that_times_out_ends_no_loop() -> None:
+    go_on = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        one = await peer.take()
+        await go_on.wait()
+        await peer.say(translated(one, "ja", "[ja] One."))
+        await peer.leave(1000)
+
+    async with session_of(script) as session:
+        await session.final("One.", "1")
+        for lines in (session.lines(), session.finals()):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(lines), 0.01)
+        go_on.set()
+        assert [str(line) async for line in lines] == ["[ja] One."]
+
+
+async def test_another_loop_goes_on_with_what_grows() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.expect(SessionStart)
+        await peer.say(KEN)
+        one, two, three = await peer.take(), await peer.take(), await peer.take()
+        kens = [replace(delta(one, "ja", text), participant="p2") for text in ("a", "b", "c")]
+        await peer.say(kens[0], refused("invalid_value", "No.", two.id, field="lang"))
+        await peer.say(kens[1], replace(translated(three, "ja", "[ja] Three."), participant="p2"), kens[2])
+        await peer.leave(1000)
+
+    async with session_of(script) as session:
+        for id in ("1", "2", "3"):
+            await session.final("Text.", id)
+        lines = session.lines()
+        assert str(await anext(lines)) == "Ken: a"
+        with pytest.raises(MessageRefused):
+            await anext(lines)
+        async for event in session:  # events may be read between the loops
+            if isinstance(event, TranslationDelta):
+                break
+        assert [line.text async for line in session.lines()] == ["[ja] Three.", "abc"]
+
+
+async def test_lines_of_one_event_wait_for_the_next_loop() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        one, two = await peer.take(), await peer.take()
+        await peer.say(delta(one, "ja", "a"), delta(two, "ja", "b"))
+        await peer.say(ParticipantLeft("p1", "", None, []))
+        await peer.leave(1000)
+
+    async with session_of(script) as session:
+        await session.final("One.", "1")
+        await session.final("Two.", "2")
+        async for line in session.lines():
+            if line.gone:
+                break
+        assert [(line.utterance, line.gone) async for line in session.lines()] == [("2", True)]
+
+
+async def test_a_refused_command_of_a_host_is_logged_and_ends_no_loop(caplog: pytest.LogCaptureFixture) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.expect(ParticipantRemove)
+        await peer.say(refused("invalid_value", "Nobody.", field="participant"))
+        await peer.expect(MeetingEnd)
+        await peer.say(refused("forbidden", "Only a host."))
+        one = await peer.take()
+        await peer.say(translated(one, "ja", "[ja] One."), refused("forbidden", "Not again."))
+        await peer.leave(1000)
+
+    caplog.set_level(logging.WARNING, "gateway.client")
+    async with session_of(script) as session:
+        await session.remove("gone")
+        await session.end_meeting()
+        await session.final("One.", "1")
+        assert str(await anext(session.lines())) == "[ja] One."
+        await everything(session)
+    assert [record.getMessage().partition("): ")[2] for record in caplog.records] == [
+        "Nobody.",
+        "Only a host.",
+        "Not again.",
+    ]
 
 
 async def test_a_refusal_is_logged_where_events_are_read(caplog: pytest.LogCaptureFixture) -> None:

@@ -6,7 +6,7 @@ import { afterEach, mock, test } from "node:test";
 
 import { GatewayClient, SessionError } from "../../web_demo/client.js";
 import { Lines } from "../../web_demo/client/lines.js";
-import { delta, pass, refused, Session, settle, translated } from "./gateway.js";
+import { ANOTHER, delta, pass, refused, Session, settle, translated } from "./gateway.js";
 
 const TRANSCRIPTS = JSON.parse(readFileSync(new URL("../client/lines.json", import.meta.url), "utf8"));
 
@@ -97,6 +97,56 @@ test("what is refused is thrown, and the session goes on", async () => {
   assert.deepEqual(said(), []);
   await socket.say(refused("invalid_value", { field: "reads" }));
   assert.deepEqual(said(), ["translation-gateway: No: invalid_value."]);
+});
+
+test("the loop after a refusal goes on where the last one ended", async () => {
+  for (const [kind, expected] of [
+    ["finals", ["Deux."]],
+    ["lines", ["Un", "Deux."]],
+  ]) {
+    const { session, socket, lines } = await reading("lines");
+    for (const id of ["a", "b"]) session.client.final({ id, text: id });
+    await settle();
+    const [one, two] = [await socket.accept(), await socket.accept()];
+    await socket.say(delta(one, "fr", "U"));
+    assert.equal((await lines.next()).value.text, "U");
+    // All of it comes while the loop is busy.
+    await socket.say(refused("invalid_value", { field: "reads" }));
+    await socket.say(delta(one, "fr", "n"), translated(two, "fr", "Deux.", 1));
+    await assert.rejects(lines.next(), { name: "SessionError" });
+    assert.equal((await lines.next()).done, true);
+    session.client.close();
+    await socket.lose(1000);
+    const rest = [];
+    for await (const { text } of session.client[kind]()) rest.push(text);
+    assert.deepEqual(rest, expected);
+  }
+});
+
+test("what nobody reads after a refusal is not kept for another session", async () => {
+  const { session, socket, lines } = await reading("finals");
+  session.client.final({ id: "a", text: "One." });
+  await settle();
+  const one = await socket.accept();
+  await socket.say(refused("invalid_value", { field: "reads" }), translated(one, "fr", "Un.", 1));
+  await assert.rejects(lines.next(), { name: "SessionError" });
+  session.client.close();
+  await socket.lose(1000);
+  const next = await session.open(ANOTHER);
+  const finals = session.client.finals();
+  session.client.close();
+  await next.lose(1000);
+  assert.equal((await finals.next()).done, true);
+});
+
+test("a refused command of a host ends no loop, and is written to the console", async () => {
+  const { session, socket, lines } = await reading("lines");
+  const said = complaints();
+  await socket.say(refused("invalid_value", { field: "participant" }), refused("forbidden"));
+  session.client.close();
+  await socket.lose(1000);
+  assert.equal((await lines.next()).done, true);
+  assert.deepEqual(said(), ["translation-gateway: No: invalid_value.", "translation-gateway: No: forbidden."]);
 });
 
 test("a session that ends for another reason than close ends the loop with it", async () => {

@@ -48,6 +48,29 @@ test("a change that is refused for a while is asked for again", async () => {
   assert.deepEqual(session.of("error"), []);
 });
 
+test("what a host's command is refused for is no answer to a change", async () => {
+  for (const error of [refused("invalid_value", { field: "participant" }), refused("forbidden")]) {
+    const session = new Session({ reads: ["de"] });
+    const { client } = session;
+    const socket = await session.open();
+    client.remove("gone");
+    client.read(["fr"]);
+    await settle();
+    socket.take("participant.remove");
+    socket.take("session.update");
+    await socket.say(error);
+    socket.nothingMore();
+    await socket.say(updated(["fr"], null, "live"));
+    assert.deepEqual([client.reads, session.codes("error")], [["fr"], [error.code]]);
+    client.read(["de"]);
+    await settle();
+    socket.take("session.update");
+    // This one names a setting.
+    await socket.say(refused("forbidden", { field: "reads[0]" }));
+    assert.deepEqual(client.reads, ["fr"]);
+  }
+});
+
 test("a change that is refused for good leaves what is in force, and the other changes", async () => {
   const session = new Session();
   const { client } = session;

@@ -1,6 +1,8 @@
 // Delivers the client's events to its listeners. Knows the order of delivery, and what must not go unheard; must not
 // know what else an event means.
 
+import { endOf } from "./line_reader.js";
+
 /** @import {ClientEvent, ClientEventMap, ListenOptions} from "./events.js" */
 
 /** Outside of browsers an uncaught error says the same. @param {unknown} error */
@@ -27,8 +29,9 @@ export function complaintOf(event) {
   }
 }
 
-// In place of the type of events that a loop follows.
+// In place of the type of events: a loop follows them, or they are kept for one.
 const LOOP = "*";
+const KEPT = "-";
 
 export class EventEmitter {
   /** Listener → the type of its events; null: all of them. @type {Map<(event: any) => void, string | null>} */
@@ -61,12 +64,21 @@ export class EventEmitter {
   }
 
   /**
-   * As `listen`, for a loop, which throws what ends it. Why there is no session yet goes unheard.
+   * As `listen`, for a loop, which throws what ends it. Everything else goes unheard.
    * @param {(event: ClientEvent) => void} listener
    * @returns {() => void} Removes the listener.
    */
   follow(listener) {
     return this.#add(LOOP, listener);
+  }
+
+  /**
+   * As `follow`, for a loop that may begin later: until then, nothing is heard.
+   * @param {(event: ClientEvent) => void} listener
+   * @returns {() => void} Removes the listener.
+   */
+  overhear(listener) {
+    return this.#add(KEPT, listener);
   }
 
   /**
@@ -97,8 +109,8 @@ export class EventEmitter {
     for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
       let isHeard = false;
       for (const [listener, type] of [...this.#listeners]) {
-        if (type !== null && type !== LOOP && type !== next.type) continue;
-        isHeard ||= type !== LOOP || next.type !== "state" || next.state === "closed";
+        if (type !== null && type !== LOOP && type !== KEPT && type !== next.type) continue;
+        isHeard ||= type === LOOP ? endOf(next) !== null : type !== KEPT;
         try {
           listener(next);
         } catch (error) {

@@ -58,6 +58,8 @@ export class GatewayClient {
   /** After `close`: what was said is sent (`wanted`), then `session.end` (`sent`). @type {"no" | "wanted" | "sent"} */
   #ending = "no";
   #isFlushScheduled = false;
+  /** In place of loops that a refusal has ended: what came since, for the next ones. @type {LineReader[]} */
+  #interrupted = [];
   /** @type {number | undefined} */
   #endTimer;
   #signal;
@@ -174,8 +176,8 @@ export class GatewayClient {
   /**
    * Everything in the languages that are read, while it is being said, for `for await`: a line for each change of its
    * text. Translations, and captions of what is said in a language that is read. Connects, if that was not done. The loop
-   * ends as the session does. It throws a `SessionError` for what is refused for good, and where the session is over
-   * for another reason than `close`.
+   * ends as the session does. It throws a `SessionError` for what is refused for good, after which another loop goes on,
+   * and where the session is over for another reason than `close`. A refused command of a host ends no loop.
    * @returns {AsyncIterableIterator<Line, void>}
    */
   lines() {
@@ -192,6 +194,7 @@ export class GatewayClient {
 
   /** Connect, or try again now. If there is a connection, check that it is alive. */
   connect() {
+    if (this.state === "closed") for (const reader of this.#interrupted.splice(0)) reader.return();
     if (!this.#signal?.aborted) this.#connection.open();
   }
 
@@ -284,14 +287,26 @@ export class GatewayClient {
 
   /** @param {(line: Line) => boolean} isWanted */
   #read(isWanted) {
-    const reader = { reads: this.reads, originals: this.#settings.originals.wanted };
-    const lines = new Lines(reader, (participant) => this.#nameOf(participant));
-    const apply = (/** @type {ClientEvent} */ event) => lines.apply(event).filter(isWanted);
-    const reading = new LineReader(apply, (listener) => this.#emitter.follow(listener));
+    const reading = this.#interrupted.shift() ?? this.#reader();
+    reading.begin(isWanted, (listener) => this.#emitter.follow(listener));
     if (this.#signal?.aborted) reading.return();
     this.#signal?.addEventListener("abort", () => reading.return());
-    if (this.state === "closed") this.connect();
+    if (this.state === "closed" && !reading.hasEnded) this.connect();
     return reading;
+  }
+
+  /** @returns {LineReader} */
+  #reader(lines = this.#newLines()) {
+    return new LineReader(
+      (event) => lines.apply(event),
+      (listener) => this.#emitter.overhear(listener),
+      () => this.#interrupted.push(this.#reader(lines)),
+    );
+  }
+
+  #newLines() {
+    const reader = { reads: this.reads, originals: this.#settings.originals.wanted };
+    return new Lines(reader, (participant) => this.#nameOf(participant));
   }
 
   /** @param {string} participant */
@@ -433,8 +448,8 @@ export class GatewayClient {
     const isSettled = UNREADABLE.has(error.code) && !error.field && this.#utterances.onUnreadable(error);
     if (this.#refresher.onError(error)) return;
     const isPingRefused = this.#pinger.onError(error);
-    // The error does not say which message it answers. It does no harm to send both again.
-    if (this.#settings.isUpdating) return this.#onUpdateRefused(error);
+    // The error may not say which message it answers. It does no harm to send both again.
+    if (this.#settings.mayRefuseUpdate(error)) return this.#onUpdateRefused(error);
     if (isSettled) return;
     if (error.code === "rate_limited" && this.#ending === "sent") {
       this.#endTimer = setTimeout(() => {

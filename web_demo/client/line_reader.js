@@ -24,18 +24,27 @@ export class SessionError extends Error {
   }
 }
 
+// How many lines are kept for a loop that may never begin.
+const MOST_KEPT = 1_000;
+
+/**
+ * What a host's command is answered with when it is refused: nothing that was said is lost.
+ * @param {{code: string, field?: string | null}} error
+ */
+const answersHost = ({ code, field }) => field === "participant" || (code === "forbidden" && !field);
+
 /**
  * What ends the loop.
  * @param {ClientEvent} event
  * @returns {SessionError | "over" | null} Null if the loop goes on.
  */
-function endOf(event) {
+export function endOf(event) {
   switch (event.type) {
     case "utterance.refused":
       return new SessionError(event.message, event.code, event.id);
     case "error":
       // Without an option that the model does not take, the session goes on as before.
-      return event.retryable || event.code === "unsupported_option"
+      return event.retryable || event.code === "unsupported_option" || answersHost(event)
         ? null
         : new SessionError(event.message, event.code);
     case "state":
@@ -46,10 +55,15 @@ function endOf(event) {
   }
 }
 
+/** @typedef {(listener: (event: ClientEvent) => void) => () => void} Listen */
+
 /** @implements {AsyncIterableIterator<Line, void>} */
 export class LineReader {
   #apply;
+  #onRefused;
   #stop;
+  #isBegun = false;
+  #isWanted = (/** @type {Line} */ _line) => true;
   /** @type {{line: Line}[]} */
   #waiting = [];
   /** Those of them that still grow. @type {Map<string, {line: Line}>} */
@@ -60,11 +74,36 @@ export class LineReader {
   #wake = () => {};
 
   /**
+   * Until the loop begins, the newest lines are kept, and refusals do not end it.
    * @param {(event: ClientEvent) => Line[]} apply The lines that an event changes.
-   * @param {(listener: (event: ClientEvent) => void) => () => void} listen
+   * @param {Listen} listen
+   * @param {() => void} onRefused Called when a refusal ended the loop: what comes next is for another one.
    */
-  constructor(apply, listen) {
+  constructor(apply, listen, onRefused) {
     this.#apply = apply;
+    this.#onRefused = onRefused;
+    this.#stop = listen((event) => this.#hear(event));
+  }
+
+  /** Whether nothing more will come than what waits. */
+  get hasEnded() {
+    return this.#end !== null;
+  }
+
+  /**
+   * The loop begins.
+   * @param {(line: Line) => boolean} isWanted
+   * @param {Listen} listen
+   */
+  begin(isWanted, listen) {
+    this.#isBegun = true;
+    this.#isWanted = isWanted;
+    const kept = this.#waiting;
+    this.#waiting = [];
+    this.#growing.clear();
+    for (const { line } of kept) this.#add(line);
+    if (this.hasEnded) return;
+    this.#stop();
     this.#stop = listen((event) => this.#hear(event));
   }
 
@@ -77,7 +116,7 @@ export class LineReader {
     for (;;) {
       const first = this.#waiting.shift();
       if (first !== undefined) {
-        if (this.#growing.get(first.line.key) === first) this.#growing.delete(first.line.key);
+        this.#forget(first);
         return { value: first.line, done: false };
       }
       const end = this.#end;
@@ -100,19 +139,30 @@ export class LineReader {
   /** @param {ClientEvent} event */
   #hear(event) {
     for (const line of this.#apply(event)) this.#add(line);
-    const end = endOf(event);
-    if (end !== null) this.#finish(end);
+    const end = this.#isBegun || event.type === "state" ? endOf(event) : null;
+    if (end !== null) {
+      this.#finish(end);
+      if (event.type !== "state") this.#onRefused();
+    }
     this.#wake();
   }
 
   /** @param {Line} line */
   #add(line) {
+    if (!this.#isWanted(line)) return;
     const before = this.#growing.get(line.key);
     if (before !== undefined) before.line = line;
     const entry = before ?? { line };
     if (before === undefined) this.#waiting.push(entry);
     if (line.final || line.gone) this.#growing.delete(line.key);
     else this.#growing.set(line.key, entry);
+    if (!this.#isBegun && this.#waiting.length > MOST_KEPT)
+      for (const oldest of this.#waiting.splice(0, 1)) this.#forget(oldest);
+  }
+
+  /** It waits no more. @param {{line: Line}} entry */
+  #forget(entry) {
+    if (this.#growing.get(entry.line.key) === entry) this.#growing.delete(entry.line.key);
   }
 
   /** @param {SessionError | "over"} end */

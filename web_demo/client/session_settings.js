@@ -86,8 +86,14 @@ export class SessionSettings {
     );
   }
 
-  get isUpdating() {
-    return this.#isUpdating;
+  /**
+   * Whether an error may answer the `session.update`: it names a setting, or nothing. What answers a host's command
+   * names something else, or is `forbidden` as a whole.
+   * @param {GatewayError} error
+   */
+  mayRefuseUpdate({ code, field }) {
+    if (!this.#isUpdating) return false;
+    return field ? this.#updatable.some(([name]) => field.startsWith(name)) : code !== "forbidden";
   }
 
   /** @param {Settings} wanted What is left out stays as it was. */

@@ -10,6 +10,8 @@ export class HostControls {
   element = element("section", "panel-group");
   #client;
   #lock = element("input", "");
+  /** What the gateway said last. */
+  #isLocked = false;
 
   /** @param {GatewayClient} client */
   constructor(client) {
@@ -17,7 +19,7 @@ export class HostControls {
     this.#lock.type = "checkbox";
     this.#lock.dataset.testid = "lock";
     this.#lock.setAttribute("aria-describedby", "lock-hint");
-    this.#lock.addEventListener("change", () => client.lock(this.#lock.checked));
+    this.#lock.addEventListener("change", () => this.#ask());
     const lock = element("label", "panel-check");
     lock.append(this.#lock, t("host.lock"));
     const hint = element("p", "hint", t("host.lock_hint"));
@@ -27,11 +29,28 @@ export class HostControls {
     this.element.dataset.testid = "host";
     this.element.hidden = true;
     client.listen((event) => {
-      if (event.type === "session.started") {
-        this.element.hidden = event.host !== true;
-        this.#lock.checked = event.locked === true;
-      } else if (event.type === "meeting.locked") this.#lock.checked = event.locked;
+      switch (event.type) {
+        case "session.started":
+          this.element.hidden = event.host !== true;
+          return this.#show(event.locked === true);
+        case "meeting.locked":
+          return this.#show(event.locked);
+        case "error": // it may be the answer
+        case "state": // the answer may never come
+          return this.#show(this.#isLocked);
+      }
     });
+  }
+
+  #ask() {
+    this.#client.lock(this.#lock.checked);
+    if (this.#client.state !== "open") this.#show(this.#isLocked); // nothing was asked for
+  }
+
+  /** @param {boolean} isLocked */
+  #show(isLocked) {
+    this.#isLocked = isLocked;
+    this.#lock.checked = isLocked;
   }
 
   async #end() {

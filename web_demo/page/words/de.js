@@ -296,7 +296,7 @@ export const de = {
   "host.remove_text": "Die Verbindung von {name} endet sofort. Was bisher gesagt wurde, bleibt.",
   "host.remove_link": "Wer den Link hat, kann wiederkommen. Um das zu verhindern, sperren Sie das Meeting.",
   "host.lock": "Meeting sperren",
-  "host.lock_hint": "Niemand sonst kann beitreten. Wer da ist, bleibt.",
+  "host.lock_hint": "Niemand sonst kann beitreten. Wer da ist, bleibt; Gäste, die die Seite neu laden, sind aber auch ausgesperrt.",
   "host.end": "Für alle beenden",
   "host.end_title": "Das Meeting für alle beenden?",
   "host.end_text": "Alle Verbindungen enden sofort, auch Ihre. Was gesagt wurde, bleibt und wird noch übersetzt.",

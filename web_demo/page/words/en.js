@@ -299,7 +299,7 @@ export const en = {
   "host.remove_text": "{name} is disconnected at once. What was said so far stays.",
   "host.remove_link": "Everyone who has the link can come back. To prevent that, lock the meeting.",
   "host.lock": "Lock the meeting",
-  "host.lock_hint": "Nobody else can join. Those who are here stay.",
+  "host.lock_hint": "Nobody else can join. Those who are here stay, but guests who reload the page are shut out, too.",
   "host.end": "End for everyone",
   "host.end_title": "End the meeting for everyone?",
   "host.end_text": "Everyone is disconnected at once, you too. What was said stays and is still translated.",

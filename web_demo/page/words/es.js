@@ -296,7 +296,7 @@ export const es = {
   "host.remove_text": "{name} se desconecta de inmediato. Lo que se ha dicho hasta ahora se conserva.",
   "host.remove_link": "Quien tenga el enlace puede volver. Para evitarlo, bloquee la reunión.",
   "host.lock": "Bloquear la reunión",
-  "host.lock_hint": "Nadie más puede entrar. Quienes ya están se quedan.",
+  "host.lock_hint": "Nadie más puede entrar. Quienes ya están se quedan, pero los invitados que recarguen la página también quedan fuera.",
   "host.end": "Finalizar para todos",
   "host.end_title": "¿Finalizar la reunión para todos?",
   "host.end_text": "Todos se desconectan de inmediato, también usted. Lo que se ha dicho se conserva y se termina de traducir.",

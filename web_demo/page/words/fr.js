@@ -296,7 +296,7 @@ export const fr = {
   "host.remove_text": "{name} est déconnecté aussitôt. Ce qui a été dit jusqu’ici est conservé.",
   "host.remove_link": "Toute personne qui a le lien peut revenir. Pour l’éviter, verrouillez la réunion.",
   "host.lock": "Verrouiller la réunion",
-  "host.lock_hint": "Personne d’autre ne peut entrer. Ceux qui sont là restent.",
+  "host.lock_hint": "Personne d’autre ne peut entrer. Ceux qui sont là restent, mais les invités qui rechargent la page ne peuvent plus revenir.",
   "host.end": "Terminer pour tous",
   "host.end_title": "Terminer la réunion pour tous ?",
   "host.end_text": "Tout le monde est déconnecté aussitôt, vous aussi. Ce qui a été dit est conservé et encore traduit.",

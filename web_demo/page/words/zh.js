@@ -296,7 +296,7 @@ export const zh = {
   "host.remove_text": "{name} 会立即断开连接。此前所说的内容会保留。",
   "host.remove_link": "有链接的人可以再次加入。要防止这一点，请锁定会议。",
   "host.lock": "锁定会议",
-  "host.lock_hint": "其他人无法加入。已在会议中的人不受影响。",
+  "host.lock_hint": "其他人无法加入。已在会议中的人可以留下，但访客刷新页面后也无法再进入。",
   "host.end": "为所有人结束",
   "host.end_title": "为所有人结束会议？",
   "host.end_text": "所有人会立即断开连接，包括您自己。所说的内容会保留，并继续翻译完。",
