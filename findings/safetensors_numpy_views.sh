@@ -2,7 +2,7 @@
 # safetensors 0.8.0 writes an array of numpy that is not contiguous (a transposed matrix, a column, every second value,
 # the Fortran order of linear-algebra libraries) with its values in the wrong places or with values of its neighbours.
 # The shape is right and nothing is said. `numpy.ascontiguousarray` before `save` helps.
-# Guess before: the values are kept, as numpy's own `save` does, or an error.
+# Guess before, not written down: the values are kept, as numpy's own `save` does, or an error.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

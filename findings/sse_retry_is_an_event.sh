@@ -3,7 +3,7 @@
 # open. httpx-sse 0.4.3 makes an event with empty data of `retry:`, @microsoft/fetch-event-source 2.0.1 of both, so
 # `JSON.parse` of it fails. openai 3.57.0 ends a stream with a JSONDecodeError at `retry:`, before the first word.
 # sseclient-py 1.9.0 and eventsource-parser 3.1.1 follow the standard.
-# Guess before: no event, and the delay is taken.
+# Guess before, written down for comments alone: no event, and the delay is taken.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -2,7 +2,7 @@
 # tokenizers 0.23.3: a `DecodeStream` that is given the ids so far, to go on behind them, gives only what is new, unless
 # they end within a character (as a translation that is continued by bytes may): then its first piece has the whole text
 # so far again, and a reader sees it twice.
-# Guess before: only the character that is now complete.
+# Guess before, not written down: only the character that is now complete.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

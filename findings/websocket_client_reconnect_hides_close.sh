@@ -2,7 +2,7 @@
 # websocket-client 1.9.2: `run_forever(reconnect=...)` comes back after every close code, and does not call `on_close`
 # nor `on_error` while it does: not for 1000, with which a server ends a session, and not for 4401. `on_open` is called
 # again, so a program begins a new session without having heard that the old one is over, or why.
-# Guess before: it comes back, and `on_close` is called each time with code and reason.
+# Guess before, not written down: it comes back, and `on_close` is called each time with code and reason.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
