@@ -180,27 +180,32 @@ class _VllmBatches:
             "stop_token_ids": self._prompts.encoder.stop_token_ids or None,
             "skip_special_tokens": True,
         }
-        self._generate([self._encoded(Job("1 2 3", "en", "de"))])
+        self.translate([Job("1 2 3", "en", "de")])
 
     def translate(self, jobs: Sequence[Job]) -> list[Translation]:
-        prompts: dict[int, EncodedPrompt] = {}
-        made: dict[int, Translation] = {}
-        for number, job in enumerate(jobs):
-            try:
-                prompts[number] = self._encoded(job)
-            except EngineFailed as error:
-                made[number] = Translation(failed=error.message)
-        made |= zip(prompts, self._generate(list(prompts.values())), strict=True)
-        return [made[number] for number in range(len(jobs))]
+        encoded = asyncio.run(self._encode(jobs))
+        generated = iter(self._generate([each for each in encoded if isinstance(each, EncodedPrompt)]))
+        return [
+            next(generated) if isinstance(each, EncodedPrompt) else Translation(failed=each.message)
+            for each in encoded
+        ]
 
     def close(self) -> None:
         # It ends with the process anyway; this way it is told to.
         with suppress(Exception):
             self._llm.llm_engine.engine_core.shutdown()
 
-    def _encoded(self, job: Job) -> EncodedPrompt:
-        request = TranslationRequest(id="", text=job.text, source=job.source, target=job.target)
-        return asyncio.run(self._prompts.encoder.encode(request))
+    async def _encode(self, jobs: Sequence[Job]) -> list[EncodedPrompt | EngineFailed]:
+        """All of a batch at once; an error in the place of a text that the model's window does not hold."""
+
+        async def encode(job: Job) -> EncodedPrompt | EngineFailed:
+            request = TranslationRequest(id="", text=job.text, source=job.source, target=job.target)
+            try:
+                return await self._prompts.encoder.encode(request)
+            except EngineFailed as error:
+                return error
+
+        return await asyncio.gather(*map(encode, jobs))
 
     def _generate(self, prompts: Sequence[EncodedPrompt]) -> list[Translation]:
         if not prompts:

@@ -181,9 +181,10 @@ class ServedGateway:
         """Those in the logs of its processes, each with the line before, in 2,000 characters; each is a bug."""
         found: list[str] = []
         for log in sorted(self._folder.glob("gateway-*.log")):
-            text = log.read_text(errors="replace")
-            for each in re.finditer(r"[^\n]*\n?[^\n]*Traceback \(most recent call last\)", text):
-                found.append(text[each.start() : each.start() + 2_000])
+            lines = log.read_text(errors="replace").splitlines()
+            for number, line in enumerate(lines):
+                if "Traceback (most recent call last)" in line:
+                    found.append("\n".join(lines[max(number - 1, 0) : number + 40])[:2_000])
         return found
 
     # ------------------------------------------------------------ what it says

@@ -51,7 +51,7 @@ _SIGNALS = {
 }
 
 # A client that reads nothing overflows its outbox. With the pause afterwards this is shorter than the log keeps
-# entries: what is said again later is said anew, which is no fault.
+# entries: a final that is repeated later than that is accepted a second time, which is no fault.
 _CLOSED_S = 30.0
 _MORE_S = 20.0
 _FIND_OUT_S = 5.0
