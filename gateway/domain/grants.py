@@ -61,6 +61,11 @@ class Grant(Struct, frozen=True, kw_only=True):
         """Whether tokens are not needed here."""
         return not self.subject
 
+    @property
+    def is_host(self) -> bool:
+        """Whether it allows what only a host of the meeting may do."""
+        return "host" in self.roles
+
 
 # What everybody may do where tokens are not needed: everything but what only the host of a meeting may.
 OPEN = Grant(roles=ROLES - {"host"}, any_meeting=True)

@@ -126,7 +126,7 @@ UNBOUNDED = Bounds()
 
 def check_lock(record: SessionRecord, locked: bool) -> None:
     """Whether a session may begin in a meeting. Raises `MeetingLocked`."""
-    if locked and "host" not in record.grant.roles:
+    if locked and not record.grant.is_host:
         raise MeetingLocked("The host has locked this meeting.")
 
 

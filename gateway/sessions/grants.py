@@ -26,7 +26,7 @@ def check_role(grant: Grant, role: Role, field: str | None = None) -> None:
 
 def check_host(grant: Grant) -> None:
     """Raises `Forbidden`."""
-    if "host" not in grant.roles:
+    if not grant.is_host:
         raise Forbidden("Only a host of the meeting may do this.")
 
 
