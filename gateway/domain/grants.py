@@ -61,6 +61,11 @@ class Grant(Struct, frozen=True, kw_only=True):
         """Whether tokens are not needed here."""
         return not self.subject
 
+    @property
+    def is_host(self) -> bool:
+        """Whether it allows what only a host of the meeting may do."""
+        return "host" in self.roles
+
 
 # What everybody may do where tokens are not needed: everything but what only the host of a meeting may.
 OPEN = Grant(roles=ROLES - {"host"}, any_meeting=True)
@@ -88,9 +93,9 @@ class Revocation(Struct, frozen=True, kw_only=True):
     meeting: str | None = None
     # Whether an operator ends sessions in the meeting, whatever has opened them: an API key, or nothing.
     by_operator: bool = False
-    # The only one whose session ends then, but that a host also ends all others of `subject`; None: all.
+    # The only one whose session ends then; None: all. With `by_host` the other sessions of `subject` end as well.
     participant: str | None = None
-    # Whether the operator is the meeting's host, of whom people are told.
+    # Whether that operator is the meeting's host; those whose sessions end are told so.
     by_host: bool = False
 
     @property
@@ -138,7 +143,7 @@ _ID_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 def meeting_of_host_key(host_key: str) -> str:
     """The id of the meeting whose host has this secret, where no tokens are needed: any gateway can check it.
 
-    60 bits of its SHA-256 in groups of four letters: nobody who knows the id alone finds such a secret.
+    60 bits of its SHA-256 in groups of four letters: too many for a secret to be found from the id.
     """
     digest = hashlib.sha256(host_key.encode("utf-8", "surrogatepass")).digest()[:12]
     letters = "".join(_ID_LETTERS[byte % len(_ID_LETTERS)] for byte in digest)

@@ -339,7 +339,7 @@ class Meter(Protocol):
     """
 
     async def record(self, metered: Metered) -> Totals:
-        """Add what this gateway has had translated. Raises `LogUnavailable`; then it is to be told again."""
+        """Add what this gateway has had translated. Raises `LogUnavailable`; then it is to be recorded again."""
 
 
 class LiveChannel(Protocol):

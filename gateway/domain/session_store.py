@@ -126,7 +126,7 @@ UNBOUNDED = Bounds()
 
 def check_lock(record: SessionRecord, locked: bool) -> None:
     """Whether a session may begin in a meeting. Raises `MeetingLocked`."""
-    if locked and "host" not in record.grant.roles:
+    if locked and not record.grant.is_host:
         raise MeetingLocked("The host has locked this meeting.")
 
 
@@ -136,6 +136,11 @@ def ends(revocation: Revocation, record: SessionRecord) -> bool:
 
 
 def what_is_revoked(revocation: Revocation) -> tuple[str | None, ...]:
-    """By what a store keeps a revocation; a newer one of the same takes its place."""
+    """By what a store keeps a revocation; a newer one of the same takes its place.
+
+    A brief one takes only that of a brief one: what it replaced would be forgotten with it.
+    """
     meant = (revocation.tenant, revocation.token_id, revocation.subject, revocation.meeting)
-    return (*meant, f"operator {revocation.participant or ''}") if revocation.by_operator else meant
+    if not revocation.by_operator:
+        return meant
+    return (*meant, f"{'brief' if revocation.is_brief else 'operator'} {revocation.participant or ''}")

@@ -135,7 +135,7 @@ class Core(Struct, frozen=True):
     async def started(self, entry: Entry) -> SessionStarted:
         """The answer to a `session.start`. Raises `EngineUnavailable`."""
         session = entry.session
-        is_host = "host" in session.grant.roles
+        is_host = session.grant.is_host
         is_locked = is_host and await self.sessions.hosting.is_locked(session)
         profile = self.engine.profile()
         return SessionStarted(

@@ -26,7 +26,7 @@ def check_role(grant: Grant, role: Role, field: str | None = None) -> None:
 
 def check_host(grant: Grant) -> None:
     """Raises `Forbidden`."""
-    if "host" not in grant.roles:
+    if not grant.is_host:
         raise Forbidden("Only a host of the meeting may do this.")
 
 
@@ -107,6 +107,10 @@ _Meant = tuple[str | None, str | None, str | None]
 _EVERYTHING: _Meant = (None, None, None)
 
 
+def _meant(revocation: Revocation) -> _Meant:
+    return revocation.token_id, revocation.subject, revocation.meeting
+
+
 class Revocations:
     """What was revoked. Times are in seconds since 1970."""
 
@@ -116,7 +120,7 @@ class Revocations:
 
     def revoke(self, revocation: Revocation, *, known: bool = False) -> None:
         """known: another gateway has it already; otherwise raises `RateLimited` if a tenant has too many."""
-        meant = (revocation.token_id, revocation.subject, revocation.meeting)
+        meant = _meant(revocation)
         of_tenant = self._revocations.setdefault(revocation.tenant, {})
         if meant == _EVERYTHING:
             of_tenant.clear()
@@ -128,10 +132,9 @@ class Revocations:
 
     def check_room(self, revocation: Revocation) -> None:
         """Raises `RateLimited` if its tenant has too many. An operator may have more; brief ones are not kept."""
-        meant = (revocation.token_id, revocation.subject, revocation.meeting)
         of_tenant = self._revocations.get(revocation.tenant, {})
         is_exempt = revocation.is_brief or (revocation.by_operator and not revocation.by_host)
-        if not is_exempt and meant not in of_tenant and len(of_tenant) >= _MOST_REVOCATIONS:
+        if not is_exempt and _meant(revocation) not in of_tenant and len(of_tenant) >= _MOST_REVOCATIONS:
             raise RateLimited("This tenant has too many revocations; revoke everything.", retry_after_ms=60_000)
 
     def is_revoked(self, grant: Grant) -> bool:

@@ -56,22 +56,22 @@ class Hosting:
         Raises `RateLimited` or `LogUnavailable`; then nothing has changed.
         """
         stored = await self._session_store.sessions(host.room.id)
-        # Whoever has a token already may have it from a clock that is ahead of ours, and need not be there.
+        # Also tokens of those who have not come yet, from an issuer whose clock is ahead of ours.
         before_s = 0.0 if host.grant.is_open else time.time() + LEEWAY_S
         await self._revoke(_revocation(host, before_s), stored)
 
     async def remove(self, host: LocalSession, participant: str) -> None:
-        """A participant leaves the meeting, and does not come back with the same token.
+        """Another participant leaves the meeting, and does not come back with the same token.
 
         Their other sessions in the meeting end as well. Raises `InvalidValue` if they are not there, `RateLimited`
         or `LogUnavailable`; then nothing has changed.
         """
         stored = await self._session_store.sessions(host.room.id)
         grant = self._grant_of(host.room.id, participant, stored)
-        if grant is None or participant == host.member.participant:
+        if grant is None:
             raise InvalidValue("There is no such participant in this meeting.", field="participant")
-        # Without tokens, or with a key for every meeting, there is nothing to refuse later. Hosts do not refuse
-        # themselves.
+        # Without tokens, or with a key for every meeting, there is nothing to refuse later. A host's own tokens
+        # stay valid.
         if grant.is_open or grant.any_meeting or grant.subject == host.grant.subject:
             await self._revoke(_revocation(host, 0.0, subject="", participant=participant), stored)
             return
@@ -98,11 +98,11 @@ class Hosting:
     async def _revoke(self, revocation: Revocation, stored: Sequence[StoredSession]) -> None:
         """stored: the sessions in the meeting, as they were before."""
         self._check_room(revocation)
-        # The store first: where other gateways cannot be told, the host is, and asks again.
+        # The store first: if other gateways cannot be told, the host gets the error and may ask again.
         await self._session_store.revoke(revocation)
         self._end_here(revocation)
-        # There may be no gateway that ends those that are away. Others are told why by the gateway that has them,
-        # so they must not end before.
+        # Those that are away may have no gateway any more that ends them. The connected ones are told why by their
+        # gateway, so they must not end before.
         for each in stored:
             if each.away and ends(revocation, each.record) and not self._local.writes.is_ending(each.key):
                 self._local.writes.end(each.key, each.fence)

@@ -193,7 +193,7 @@ class MemorySessions:
         _less(meeting.reads, *record.reads)
         _less(self.sessions_of, tenant)
         if not meeting.sessions:
-            meeting.locked = False  # who subscribes may keep it from being forgotten
+            meeting.locked = False  # subscribers may keep it from being forgotten
             _less(self.meetings_of, tenant)
             self.ended(record.meeting)
         if session.shown:
@@ -343,7 +343,9 @@ class MemorySessionStore:
     async def sessions(self, meeting: str | None = None) -> tuple[StoredSession, ...]:
         ownerless = self._store.ownerless
         return tuple(
-            StoredSession(each.record, each.away_s is not None or session in ownerless, session, each.fence)
+            StoredSession(
+                each.record, away=each.away_s is not None or session in ownerless, key=session, fence=each.fence
+            )
             for session, each in self._store.sessions.items()
             if meeting in (None, each.record.meeting)
         )

@@ -511,6 +511,13 @@ async def test_revocation_that_means_no_token_reaches_the_other_gateway(two: Two
     await until(lambda: two.there.revoked == [brief])
 
 
+async def test_revocation_that_means_no_token_does_not_replace_one_that_lasts(two: Two) -> None:
+    lasting = Revocation(tenant="acme", before_s=1e9, meeting="m", by_operator=True)
+    await two.here.session_store.revoke(lasting)
+    await two.here.session_store.revoke(replace(lasting, before_s=0, by_host=True))
+    assert lasting in (await two.another()).revoked
+
+
 async def test_revocations_reach_every_gateway_including_later_ones(two: Two) -> None:
     first, second = (
         Revocation(tenant="acme", before_s=1e9, subject="ana"),

@@ -32,7 +32,7 @@ FOR_OTHERS = {
     "client/history/transcript.js",
     "client/package.json",
     "client/README.md",
-    # Nobody loads them; who gets the faces gets them, too.
+    # No browser loads them, but they have to go wherever the fonts go.
     "page/fonts/LICENSE-commissioner.txt",
     "page/fonts/LICENSE-vazirmatn.txt",
     *(f"client/recognisers/{each}.js" for each in ("lines", "recogniser", "states")),

@@ -32,7 +32,7 @@ _AGAIN = "The engine died and is being started again."
 
 
 class SharedEngine(Window):
-    """Engine port. `follow_parent` is to be called with every word of the parent.
+    """Engine port. `follow_parent` is to be called with all that the parent says of it.
 
     on_change: called once for each new state. on_slots: called when this worker may run more or fewer sequences.
     waiting: which translations of this worker wait for a slot.

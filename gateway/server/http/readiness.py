@@ -74,5 +74,6 @@ def engine_readiness(lane: LaneHealth) -> EngineReadiness:
 
 def readyz(answer: Readiness, request: Request) -> Response:
     """The answer of `/readyz`. With `?status=200` only the body says if it is ready, as browsers log each 503."""
-    is_ready = answer.status in ("ready", "restarting") or request.query_params.get("status") == "200"
-    return json_response(answer, 200 if is_ready else 503)
+    is_ready = answer.status in ("ready", "restarting")
+    always_200 = request.query_params.get("status") == "200"
+    return json_response(answer, 200 if is_ready or always_200 else 503)

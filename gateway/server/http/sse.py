@@ -19,7 +19,7 @@ from gateway.server.http.bodies import STREAM_EVENTS, DeltaEvent, DoneEvent, Fai
 
 # Proxies close connections after 30 to 60 seconds without data.
 KEEP_ALIVE_S = 15.0
-# Without an empty line, at which some clients tell of an event without data.
+# No empty line follows: some clients would take it for an event without data.
 KEEP_ALIVE = b": keep-alive\n"
 
 _HEADERS = [

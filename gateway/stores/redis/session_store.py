@@ -184,7 +184,7 @@ class RedisSessionStore:
         reply = await self._run(
             *("begin", session, _encoder.encode(record), record.meeting, tenant, record.participant),
             *(*_shown(record), *most, *_token(used), _most(bounds.joins), int(record.private)),
-            int("host" in record.grant.roles),
+            int(record.grant.is_host),
         )
         return self._owned(session, reply, bounds)
 

@@ -60,7 +60,7 @@ async def test_silent_stream_is_kept_alive() -> None:
 
     await stream.write(send)
     assert chunks == [KEEP_ALIVE, KEEP_ALIVE, KEEP_ALIVE, encode(DONE)]
-    # Some clients tell of an event without data at an empty line.
+    # Some clients take an empty line for an event without data.
     assert KEEP_ALIVE.startswith(b":")
     assert b"\n\n" not in KEEP_ALIVE
 

@@ -1,6 +1,7 @@
 -- A session begins at the caller. own arguments: session, record, meeting, tenant, participant, languages "de,ja", as
 -- the others see them, bounds (sessions, meetings, languages, participants shown; -1 for none), token, its user, until
--- when it is remembered, joins of the tenant within a minute, "1" if the meeting is private, "1" if it is a host's. Returns its fence; or what is refused, and the counts.
+-- when it is remembered, joins of the tenant within a minute, "1" if the meeting is private, "1" if it is a host's.
+-- Returns its fence; or what is refused, and the counts.
 
 local id, record, meeting, tenant = ARGV[OWN], ARGV[OWN + 1], ARGV[OWN + 2], ARGV[OWN + 3]
 local participant, reads, present = ARGV[OWN + 4], ARGV[OWN + 5], ARGV[OWN + 6]
@@ -16,7 +17,7 @@ if redis.call('EXISTS', prefix .. 'ended:' .. id) == 1 then
   return {'ended'}
 end
 local keys = keys_of(meeting)
-if ARGV[OWN + 16] ~= '1' and redis.call('HGET', keys.people, 'k') == '1' then
+if ARGV[OWN + 16] ~= '1' and redis.call('HEXISTS', keys.people, 'k') == 1 then
   return {'locked'}
 end
 local refused = too_many_languages(keys, '', reads, most_languages)

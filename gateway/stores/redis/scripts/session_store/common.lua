@@ -2,8 +2,8 @@
 --
 -- KEYS are not used: a script touches the keys of several sessions and gateways, so this is not for Redis Cluster.
 -- Keys of a meeting, all with the same hash tag:
---   people    hash: n sessions, v version of `present`, s when the meeting started, unless it is private, k 1 while it is locked; gone when nobody
---             is in the meeting
+--   people    hash: n sessions, v version of `present`, s when the meeting started, unless it is private, k while it
+--             is locked; gone when nobody is in the meeting
 --   reads     hash: language → how many sessions read it
 --   present   hash: participant → "<version when they came> <as the others see them>"
 -- Keys of the store:

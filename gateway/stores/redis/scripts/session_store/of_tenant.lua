@@ -1,6 +1,5 @@
--- Sessions of a tenant, wherever they are. own arguments: the tenant, a cursor that is 0 at first, about how many. Returns
--- the next cursor, 0 at the end; and session, record, away
--- ("1" or "0"), fence, session … Some may come twice.
+-- Sessions of a tenant, wherever they are. own arguments: the tenant, a cursor that is 0 at first, about how many.
+-- Returns the next cursor, 0 at the end; and session, record, away ("1" or "0"), fence, session … Some may come twice.
 
 local page = redis.call('SSCAN', sessions_of_tenant(ARGV[OWN]), ARGV[OWN + 1], 'COUNT', ARGV[OWN + 2])
 local found = {}
