@@ -152,7 +152,7 @@ class ClientSession:
         """The next event. Ends when the gateway has closed the session with 1000; else raises `ClientError`.
 
         It may be cancelled at any moment, for example by a timeout. Nothing is lost; the next call continues.
-        What the gateway refuses for good is an event, `Error`, and a line in the log: nobody overlooks it.
+        What the gateway refuses for good is an event, `Error`, and also a warning in the log.
         """
         event = await self._next_event()
         self._lines.apply(event)  # for a loop over lines that follows

@@ -27,6 +27,7 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.browser
 
 DOC = (ROOT / "docs" / "browser.md").read_text()
+(PAGE,) = re.findall(r"^```html\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
 CLIENT = (ROOT / "web_demo" / "client" / "gateway_client.js").read_text()
 ADDRESS = "127.0.0.1:8000"
 
@@ -53,13 +54,12 @@ def served(folder: Path) -> Iterator[str]:
 async def test_the_page_works_from_another_origin(
     start_gateway: StartGateway, browser: Browser, tmp_path: Path
 ) -> None:
-    (source,) = re.findall(r"^```html\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     with served(folder) as origin:
         gateway = start_gateway(f'allowed_origins = ["{origin}"]\n{SCRIPT}').ready()
         host = gateway.url.removeprefix("http://")
-        (folder / "index.html").write_text(source.replace(ADDRESS, host))
+        (folder / "index.html").write_text(PAGE.replace(ADDRESS, host))
         complaints: list[str] = []
 
         def note(message: ConsoleMessage) -> None:
@@ -91,9 +91,8 @@ async def test_the_page_works_from_another_origin(
 async def test_the_page_gets_its_tokens_from_the_example_backend(
     start_gateway: StartGateway, browser: Browser, tmp_path: Path
 ) -> None:
-    (source,) = re.findall(r"^```html\n(.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
     (with_token,) = re.findall(r"^```js\n(async function token.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
-    client = "".join(line for line in source.splitlines(keepends=True) if "GatewayClient(" in line)
+    client = "".join(line for line in PAGE.splitlines(keepends=True) if "GatewayClient(" in line)
     port = free_port()
     kept, api_key = new_api_key("default")
     keys = tmp_path / "keys.json"
@@ -101,7 +100,7 @@ async def test_the_page_gets_its_tokens_from_the_example_backend(
     auth = f'allowed_origins = ["http://127.0.0.1:{port}"]\n{SCRIPT}\n[auth]\nkeys_file = "{keys}"\n'
     gateway = start_gateway(auth).ready()
     (tmp_path / "page").mkdir()
-    page_source = source.replace(client, with_token).replace(ADDRESS, gateway.url.removeprefix("http://"))
+    page_source = PAGE.replace(client, with_token).replace(ADDRESS, gateway.url.removeprefix("http://"))
     (tmp_path / "page" / "index.html").write_text(page_source)
     backend = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "uvicorn", "--app-dir", ROOT / "examples", "--port", str(port), "backend:app"),

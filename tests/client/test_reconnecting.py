@@ -369,8 +369,8 @@ def outage(
     first_s: float = 0.25,
     most_s: float = 15.0,
 ) -> Outage:
-    policy_of = Reconnect(first_s=first_s, most_s=most_s, give_up_s=give_up_s, jitter=lambda: jitter)
-    return Outage(SessionClosed("ws://x", code, None), 0.0, policy_of, earlier)
+    policy = Reconnect(first_s=first_s, most_s=most_s, give_up_s=give_up_s, jitter=lambda: jitter)
+    return Outage(SessionClosed("ws://x", code, None), 0.0, policy, earlier)
 
 
 def delays(out: Outage, count: int) -> list[float | None]:

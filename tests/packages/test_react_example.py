@@ -24,6 +24,7 @@ __all__ = ["start_gateway"]
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 PACKAGES = ROOT / ".venv" / "node" / "node_modules"
+COMPONENT = ROOT / "examples/react/Captions.tsx"
 # Module → its file; React comes as CommonJS, which browsers do not know.
 REACT = {
     "react": "react/cjs/react.production.js",
@@ -40,6 +41,16 @@ const gateway = new URLSearchParams(location.search).get("gateway");
 window.root = createRoot(document.querySelector("main"));
 root.render(createElement(StrictMode, null, createElement(Captions, { gateway, meeting: "react", lang: "ja" })));
 """
+
+
+def tsc(folder: Path, *options: str | Path) -> str:
+    done = subprocess.run(
+        [NODE, TSC, "--ignoreConfig", "--target", "es2023", "--module", "esnext", *options],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+    )
+    return done.stdout
 
 
 def as_module(code: str) -> str:
@@ -69,19 +80,8 @@ def write_app(folder: Path, node_project: Path) -> None:
         (folder / f"react{number}.js").write_text(as_module((PACKAGES / file).read_text()))
         imports[name] = f"./react{number}.js"
     (folder / "main.js").write_text(MAIN)
-    options: list[str | Path] = [
-        "--allowJs",
-        "--jsx",
-        "react-jsx",
-        "--target",
-        "es2023",
-        "--module",
-        "esnext",
-        "--outDir",
-        folder,
-    ]
-    component = ROOT / "examples/react/Captions.jsx"
-    subprocess.run([NODE, TSC, *options, "--ignoreConfig", component], check=True, cwd=folder)
+    component = COMPONENT.with_suffix(".jsx")
+    assert tsc(folder, "--allowJs", "--jsx", "react-jsx", "--outDir", folder, component) == ""
     (folder / "index.html").write_text(
         '<!doctype html><meta charset="utf-8"><title>React</title><link rel="icon" href="data:,"><main></main>'
         f'<script type="importmap">{json.dumps({"imports": imports})}</script>'
@@ -99,17 +99,6 @@ declare module "react/jsx-runtime" {
   export namespace JSX { interface IntrinsicElements { [name: string]: object } }
 }
 """
-COMPONENT = ROOT / "examples/react/Captions.tsx"
-
-
-def tsc(folder: Path, *options: str | Path) -> str:
-    done = subprocess.run(
-        [NODE, TSC, "--ignoreConfig", "--target", "es2023", "--module", "esnext", *options],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-    )
-    return done.stdout
 
 
 def test_the_component_has_the_types_of_the_client(node_project: Path, tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 // Delivers the client's events to its listeners. Knows the order of delivery, and what must not go unheard; must not
 // know what else an event means.
 
-import { endOf } from "./line_reader.js";
-
 /** @import {ClientEvent, ClientEventMap, ListenOptions} from "./events.js" */
 
 /** Outside of browsers an uncaught error says the same. @param {unknown} error */
@@ -29,12 +27,10 @@ export function complaintOf(event) {
   }
 }
 
-// In place of the type of events: a loop follows them, or they are kept for one.
-const LOOP = "*";
-const KEPT = "-";
+/** @typedef {(event: ClientEvent) => boolean} Hears */
 
 export class EventEmitter {
-  /** Listener → the type of its events; null: all of them. @type {Map<(event: any) => void, string | null>} */
+  /** Listener → whether an event is heard by it. @type {Map<(event: ClientEvent) => void, Hears>} */
   #listeners = new Map();
   /** The event that is being delivered, and those that were emitted meanwhile. @type {ClientEvent[]} */
   #queue = [];
@@ -50,7 +46,9 @@ export class EventEmitter {
    * @returns {() => void} Removes the listener.
    */
   on(type, listener, options) {
-    return this.#add(type, listener, options);
+    const isOfType = (/** @type {ClientEvent} */ event) => event.type === type;
+    const deliver = (/** @type {any} */ event) => isOfType(event) && listener(event);
+    return this.#add(deliver, isOfType, options);
   }
 
   /**
@@ -60,41 +58,33 @@ export class EventEmitter {
    * @returns {() => void} Removes the listener.
    */
   listen(listener, options) {
-    return this.#add(null, listener, options);
+    return this.#add(listener, () => true, options);
   }
 
   /**
-   * As `listen`, for a loop, which throws what ends it. Everything else goes unheard.
+   * As `listen`, for a listener that passes on some events only. The others go unheard.
    * @param {(event: ClientEvent) => void} listener
+   * @param {Hears} hears Asked before the event is delivered.
    * @returns {() => void} Removes the listener.
    */
-  follow(listener) {
-    return this.#add(LOOP, listener);
+  follow(listener, hears) {
+    return this.#add(listener, hears);
   }
 
   /**
-   * As `follow`, for a loop that may begin later: until then, nothing is heard.
    * @param {(event: ClientEvent) => void} listener
-   * @returns {() => void} Removes the listener.
-   */
-  overhear(listener) {
-    return this.#add(KEPT, listener);
-  }
-
-  /**
-   * @param {string | null} type
-   * @param {(event: any) => void} listener
+   * @param {Hears} hears
    * @param {ListenOptions} [options]
    */
-  #add(type, listener, { signal } = {}) {
-    // The same function may be given twice, for two types.
-    const deliver = (/** @type {any} */ event) => listener(event);
+  #add(listener, hears, { signal } = {}) {
+    // The same function may be given twice.
+    const deliver = (/** @type {ClientEvent} */ event) => listener(event);
     const remove = () => {
       this.#listeners.delete(deliver);
       signal?.removeEventListener("abort", remove);
     };
     if (signal?.aborted) return remove;
-    this.#listeners.set(deliver, type);
+    this.#listeners.set(deliver, hears);
     signal?.addEventListener("abort", remove);
     return remove;
   }
@@ -108,9 +98,8 @@ export class EventEmitter {
     if (this.#queue.push(event) > 1) return;
     for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
       let isHeard = false;
-      for (const [listener, type] of [...this.#listeners]) {
-        if (type !== null && type !== LOOP && type !== KEPT && type !== next.type) continue;
-        isHeard ||= type === LOOP ? endOf(next) !== null : type !== KEPT;
+      for (const [listener, hears] of [...this.#listeners]) {
+        isHeard ||= hears(next);
         try {
           listener(next);
         } catch (error) {
@@ -123,7 +112,7 @@ export class EventEmitter {
     }
   }
 
-  /** What nobody listens to is written to the console, once in a row. @param {string} complaint */
+  /** What no listener hears is written to the console, but not twice in a row. @param {string} complaint */
   #complain(complaint) {
     if (complaint === "" || complaint === this.#complaint) return;
     this.#complaint = complaint;

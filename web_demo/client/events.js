@@ -36,11 +36,13 @@
 
 /**
  * What listeners get: the gateway's messages, each publication once, and three events of the client itself:
- * - `state`: `reason` is a sentence; `code` and `field` come from the gateway's error, or are empty; the code
- *   `token_unavailable` is the client's own: the function for tokens failed; so is `unanswered`, with the state `open`: for
- *   some seconds the gateway has not answered. The next event says that it has, or that the connection is lost; and so is
- *   `unreachable`, with the state `reconnecting`: no connection could be opened; and so is `not_found`, with the state
- *   `closed`: the server knows no stream at this address
+ * - `state`: `reason` is a sentence; `code` and `field` come from the gateway's error, or are empty. These codes are the
+ *   client's own:
+ *   - `token_unavailable`: the function for tokens failed
+ *   - `unanswered`, with the state `open`: for some seconds the gateway has not answered. The next event says that it has, or
+ *     that the connection is lost
+ *   - `unreachable`, with the state `reconnecting`: no connection could be opened
+ *   - `not_found`, with the state `closed`: the server knows no stream at this address
  * - `utterance.queued`: a final of this client waits for a session, or for a gateway that does not answer
  * - `utterance.refused`: the gateway will not accept an utterance of this client, and nothing more comes for it
  *

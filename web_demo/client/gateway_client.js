@@ -288,7 +288,7 @@ export class GatewayClient {
   /** @param {(line: Line) => boolean} isWanted */
   #read(isWanted) {
     const reading = this.#interrupted.shift() ?? this.#reader();
-    reading.begin(isWanted, (listener) => this.#emitter.follow(listener));
+    reading.begin(isWanted);
     if (this.#signal?.aborted) reading.return();
     this.#signal?.addEventListener("abort", () => reading.return());
     if (this.state === "closed" && !reading.hasEnded) this.connect();
@@ -299,7 +299,7 @@ export class GatewayClient {
   #reader(lines = this.#newLines()) {
     return new LineReader(
       (event) => lines.apply(event),
-      (listener) => this.#emitter.overhear(listener),
+      (listener, hears) => this.#emitter.follow(listener, hears),
       () => this.#interrupted.push(this.#reader(lines)),
     );
   }

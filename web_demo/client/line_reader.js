@@ -55,7 +55,7 @@ export function endOf(event) {
   }
 }
 
-/** @typedef {(listener: (event: ClientEvent) => void) => () => void} Listen */
+/** @typedef {(listener: (event: ClientEvent) => void, hears: (event: ClientEvent) => boolean) => () => void} Listen */
 
 /** @implements {AsyncIterableIterator<Line, void>} */
 export class LineReader {
@@ -76,13 +76,16 @@ export class LineReader {
   /**
    * Until the loop begins, the newest lines are kept, and refusals do not end it.
    * @param {(event: ClientEvent) => Line[]} apply The lines that an event changes.
-   * @param {Listen} listen
+   * @param {Listen} listen What ends the loop is heard, because the loop throws it; everything else is not.
    * @param {() => void} onRefused Called when a refusal ended the loop: what comes next is for another one.
    */
   constructor(apply, listen, onRefused) {
     this.#apply = apply;
     this.#onRefused = onRefused;
-    this.#stop = listen((event) => this.#hear(event));
+    this.#stop = listen(
+      (event) => this.#hear(event),
+      (event) => this.#isBegun && endOf(event) !== null,
+    );
   }
 
   /** Whether nothing more will come than what waits. */
@@ -93,18 +96,14 @@ export class LineReader {
   /**
    * The loop begins.
    * @param {(line: Line) => boolean} isWanted
-   * @param {Listen} listen
    */
-  begin(isWanted, listen) {
+  begin(isWanted) {
     this.#isBegun = true;
     this.#isWanted = isWanted;
     const kept = this.#waiting;
     this.#waiting = [];
     this.#growing.clear();
     for (const { line } of kept) this.#add(line);
-    if (this.hasEnded) return;
-    this.#stop();
-    this.#stop = listen((event) => this.#hear(event));
   }
 
   [Symbol.asyncIterator]() {
@@ -114,11 +113,8 @@ export class LineReader {
   /** @returns {Promise<IteratorResult<Line, void>>} Rejected with `SessionError`. */
   async next() {
     for (;;) {
-      const first = this.#waiting.shift();
-      if (first !== undefined) {
-        this.#forget(first);
-        return { value: first.line, done: false };
-      }
+      const line = this.#takeOldest();
+      if (line !== undefined) return { value: line, done: false };
       const end = this.#end;
       if (end !== null) {
         this.#end = "over";
@@ -150,19 +146,24 @@ export class LineReader {
   /** @param {Line} line */
   #add(line) {
     if (!this.#isWanted(line)) return;
-    const before = this.#growing.get(line.key);
-    if (before !== undefined) before.line = line;
-    const entry = before ?? { line };
-    if (before === undefined) this.#waiting.push(entry);
+    let entry = this.#growing.get(line.key);
+    if (entry === undefined) {
+      entry = { line };
+      this.#waiting.push(entry);
+    }
+    entry.line = line;
     if (line.final || line.gone) this.#growing.delete(line.key);
     else this.#growing.set(line.key, entry);
-    if (!this.#isBegun && this.#waiting.length > MOST_KEPT)
-      for (const oldest of this.#waiting.splice(0, 1)) this.#forget(oldest);
+    if (!this.#isBegun && this.#waiting.length > MOST_KEPT) this.#takeOldest();
   }
 
-  /** It waits no more. @param {{line: Line}} entry */
-  #forget(entry) {
-    if (this.#growing.get(entry.line.key) === entry) this.#growing.delete(entry.line.key);
+  /** It waits no more: what comes for the same line is another entry. */
+  #takeOldest() {
+    const entry = this.#waiting.shift();
+    if (entry === undefined) return undefined;
+    const { line } = entry;
+    if (this.#growing.get(line.key) === entry) this.#growing.delete(line.key);
+    return line;
   }
 
   /** @param {SessionError | "over"} end */
