@@ -35,6 +35,19 @@ def column(page: Page, lang: str) -> Locator:
     return rows(page).get_by_test_id(f"column-{lang}")
 
 
+async def voice(said: Locator) -> tuple[str, str]:
+    """The shape and the colour of its speaker, which the sign before the name has."""
+    shape, colour, sign = await said.evaluate(
+        """(row) => {
+            const sign = getComputedStyle(row.querySelector(".said-name"), "::before");
+            const { dataset, style } = row;
+            return [dataset.shape, style.getPropertyValue("--voice"), sign.content];
+        }"""
+    )
+    assert sign == '""'
+    return shape, colour
+
+
 async def boxes(found: Locator) -> list[dict[str, float]]:
     shown: list[dict[str, float]] = await found.evaluate_all(
         """(parts) => parts.map((part) => {
@@ -79,12 +92,8 @@ async def test_the_wall_shows_whole_rows_over_all_columns(
                 assert [one["left"], other["left"]] == pytest.approx([head["left"] for head in heads], abs=1)
                 assert other["top"] == pytest.approx(one["top"], abs=0.04 * height)
 
-        signs = page.locator(".said:visible .voice-shape")
-        voices = {
-            tuple(await sign.evaluate("(sign) => [sign.dataset.shape, sign.dataset.colour]"))
-            for sign in await signs.all()
-        }
-        assert voices == {("1", "1"), ("2", "2")}
+        voices = {await voice(said) for said in await rows(page).all()}
+        assert voices == {("1", "var(--voice-1)"), ("2", "var(--voice-2)")}
         assert set(await page.locator(".said-name:visible bdi").all_inner_texts()) == {"Ana", "Bo"}
         size = await column(page, "de").last.evaluate("(words) => parseFloat(getComputedStyle(words).fontSize)")
         unit = min(height / 100, 0.5625 * width / 100)
@@ -178,6 +187,5 @@ async def test_a_seventh_speaker_has_a_colour_again_and_another_shape(
             each = await entered.enter_async_context(speaker(gateway, meeting, f"P{number}"))
             await each.say("1", f"I am number {number}.")
             await expect(column(watch.page, "en").last).to_have_text(f"I am number {number}.")
-        sign = watch.page.locator(".said:visible .voice-shape").last
         # The eighth has the second colour again, with another shape.
-        assert await sign.evaluate("(sign) => [sign.dataset.colour, sign.dataset.shape]") == ["2", "3"]
+        assert await voice(rows(watch.page).last) == ("3", "var(--voice-2)")
