@@ -278,7 +278,7 @@ export class UtteranceRow {
   /** @param {string} words A remark on the whole utterance. */
   #remark(words) {
     setIfChanged(this.#note, "textContent", words);
-    setIfChanged(this.#note, "className", this.entry.reason ? "cell-note" : "cell-note quiet-note");
+    setIfChanged(this.#note, "className", this.entry.reason ? "cell-note" : "cell-note mild");
     if (!words) this.#note.remove();
     else if (!this.#note.isConnected) this.element.append(this.#note);
   }
