@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from tests.browser.axe import scan
-from tests.browser.pages import received, stop_the_clock, until
+from tests.browser.pages import captions_connected, received, stop_the_clock, until
 from tests.browser.test_captions import meeting, speaker
 from tests.conftest import OpenPage
 from tests.processes import GatewayProcess
@@ -69,7 +69,7 @@ async def test_the_wall_shows_whole_rows_over_all_columns(
         speaker(gateway, meeting, "Bo") as bo,
     ):
         page = watch.page
-        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await captions_connected(page)
         for number in range(12):
             who = (ana, bo)[number % 2]
             await who.say(str(number), f"Sentence {number} of a speech that goes on for a while.")
@@ -119,7 +119,7 @@ async def test_more_than_three_languages_take_turns_at_the_end_of_a_sentence(
     ):
         page = watch.page
         heads, later = page.locator(".wall-head"), page.locator(".wall-others > span")
-        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await captions_connected(page)
         await ana.say("1", "Good morning.")
         await expect(column(page, "fr")).to_have_text("[fr] Good morning.")
         await stop_the_clock(page)
@@ -155,7 +155,7 @@ async def test_no_word_of_a_text_longer_than_the_screen_is_left_out(
         speaker(gateway, meeting) as ana,
     ):
         page = watch.page
-        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await captions_connected(page)
         await stop_the_clock(page)
         await ana.say("1", LONG)
         await ana.say("2", "That is all.")
@@ -182,7 +182,7 @@ async def test_a_seventh_speaker_has_a_colour_again_and_another_shape(
     query = address(gateway, meeting=meeting, lang="en")
     async with AsyncExitStack() as entered:
         watch = await entered.enter_async_context(open_page(query))
-        await expect(watch.page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await captions_connected(watch.page)
         for number in range(8):
             each = await entered.enter_async_context(speaker(gateway, meeting, f"P{number}"))
             await each.say("1", f"I am number {number}.")
