@@ -41,6 +41,11 @@ async def connected(page: Page) -> None:
     await expect(page.get_by_test_id("status")).to_have_attribute("data-state", "good")
 
 
+async def captions_connected(page: Page) -> None:
+    """The same for the captions and for a room's wall, which have no status."""
+    await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+
+
 async def join(page: Page, name: str = "", *, reads: str = "en", speaks: bool = True) -> None:
     """Answer the question that a link leads to."""
     dialog = page.get_by_role("dialog", name="Join the meeting")

@@ -18,7 +18,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from tests.browser.conftest import SCRIPT, StartGateway, kill
 from tests.browser.pages import captions as captions_received
-from tests.browser.pages import stop_the_clock, until
+from tests.browser.pages import captions_connected, stop_the_clock, until
 from tests.conftest import OpenPage
 from tests.patience import PATIENCE_MS
 from tests.processes import GatewayProcess
@@ -176,7 +176,7 @@ async def test_every_word_of_a_long_final_stays_long_enough_to_be_read(
         speaker(gateway, meeting) as ana,
     ):
         page = watch.page
-        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await captions_connected(page)
         await stop_the_clock(page)
         await ana.say("1", text)
         await ana.say("2", "That is all.")
@@ -201,7 +201,7 @@ async def test_words_that_are_spoken_wait_ten_seconds_at_most(
         speaker(gateway, meeting, "Bo") as bo,
     ):
         page = watch.page
-        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await captions_connected(page)
         await stop_the_clock(page)
         await ana.say("1", LONG.format(*("three", "four", "five", "six", "seven")).strip())
         await until(lambda: bool(captions_received(watch)))
@@ -224,7 +224,7 @@ async def test_the_name_tag_is_bright_while_its_speaker_speaks(
         speaker(gateway, meeting) as ana,
     ):
         page = watch.page
-        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await captions_connected(page)
         await ana.send("utterance.partial", id="1", rev=1, text="Good morning to all of you here")
         await expect(captions(page)).to_contain_text("[ja]")
         # The spoken language, in the reader's.
@@ -470,7 +470,7 @@ async def test_who_speaks_is_told_from_the_first_words_on(
         open_page(address(gateway, meeting=meeting, lang="ja")) as watch,
         speaker(gateway, meeting) as ana,
     ):
-        await expect(watch.page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await captions_connected(watch.page)
         await ana.say("1", "These words will stall on their way.")
         await expect(captions(watch.page)).to_contain_text(["[ja] These"])
         assert not any(frame["type"] == "translation.final" for frame in watch.received)

@@ -633,7 +633,7 @@ async def test_recogniser_that_ends_at_once_restarts_less_eagerly(
 ) -> None:
     failing = _RECOGNISER + "SpeechRecognition.prototype.start = function () { this.end(); };"
     async with open_composer(failing) as composer:
-        # The page connects anew, as no answer comes within a minute that is over in an instant.
+        # On the page's clock a minute passes at once: no answer comes in it, and the page connects again.
         composer.watch.allow("WebSocket is closed before the connection is established")
         await stop_the_clock(composer.page)
         await composer.microphone.click()

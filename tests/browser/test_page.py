@@ -20,6 +20,7 @@ from tests.browser.pages import (
     PHONE,
     SENTENCE,
     captions,
+    captions_connected,
     cell,
     choose_stability,
     connected,
@@ -708,7 +709,7 @@ async def test_whoever_is_there_sees_which_languages_come_and_go(
         link = f"{gateway.url}/?meeting={meeting_of(page)}"
         async with open_page(link, **PHONE) as guest, open_page(f"{link}&view=captions&lang=ja,de") as wall:
             await join(guest.page, reads="ja", speaks=False)
-            await expect(wall.page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+            await captions_connected(wall.page)
             message = wall.page.get_by_test_id("captions-message")
             await expect(message).to_be_hidden()
             pane = await show(page, "reading")

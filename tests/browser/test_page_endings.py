@@ -15,6 +15,7 @@ from tests.browser.pages import (
     DESKTOP,
     PHONE,
     SENTENCE,
+    captions_connected,
     cell,
     connected,
     join,
@@ -119,7 +120,7 @@ async def test_captions_of_an_ended_meeting_say_so(gateway: GatewayProcess, open
         page, line = watch.page, Line()
         await page.route_web_socket("**/v1/stream", line)
         await page.goto(f"{gateway.url}/?view=captions&meeting={new_meeting()}&lang=ja")
-        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await captions_connected(page)
         line.say(ENDED)
         await expect(page.get_by_test_id("captions-message")).to_have_text("The meeting has ended")
 

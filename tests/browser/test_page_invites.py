@@ -19,6 +19,7 @@ from tests.browser.pages import (
     DESKTOP,
     PHONE,
     SENTENCE,
+    captions_connected,
     cell,
     connected,
     join,
@@ -403,7 +404,7 @@ async def test_captions_come_with_an_invite(visit: Any) -> None:
     async with visit("read", "speak", meeting="weekly-wall") as visited:
         page = visited.page
         await visited.goto(f"?view=captions&lang=ja#invite={INVITE}")
-        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await captions_connected(page)
         (start,) = visited.starts
         assert (start["meeting"], start["token"]) == ("weekly-wall", visited.tokens.given[-1])
 

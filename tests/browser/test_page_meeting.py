@@ -16,6 +16,7 @@ from tests.browser.conftest import StartGateway, kill
 from tests.browser.pages import (
     DESKTOP,
     SENTENCE,
+    captions_connected,
     cell,
     choose_stability,
     connected,
@@ -344,7 +345,7 @@ async def test_captions_stand_alone_over_any_background(
         address = f"{gateway.url}/?meeting={meeting_of(host.page)}&view=captions&lang=ja&lines=3"
         async with open_page(address, **DESKTOP) as wall:
             page = wall.page
-            await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+            await captions_connected(page)
             await say(host.page, SENTENCE)
             plate = page.get_by_test_id("captions-ja")
             await expect(plate.locator(".caption-read")).to_have_text(f"[ja] {SENTENCE}")

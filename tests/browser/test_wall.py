@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from tests.browser.axe import scan
-from tests.browser.pages import received, stop_the_clock, until
+from tests.browser.pages import captions_connected, received, stop_the_clock, until
 from tests.browser.test_captions import meeting, speaker
 from tests.conftest import OpenPage
 from tests.processes import GatewayProcess
@@ -35,6 +35,19 @@ def column(page: Page, lang: str) -> Locator:
     return rows(page).get_by_test_id(f"column-{lang}")
 
 
+async def voice(said: Locator) -> tuple[str, str]:
+    """The shape and the colour of its speaker, which the sign before the name has."""
+    shape, colour, sign = await said.evaluate(
+        """(row) => {
+            const sign = getComputedStyle(row.querySelector(".said-name"), "::before");
+            const { dataset, style } = row;
+            return [dataset.shape, style.getPropertyValue("--voice"), sign.content];
+        }"""
+    )
+    assert sign == '""'
+    return shape, colour
+
+
 async def boxes(found: Locator) -> list[dict[str, float]]:
     shown: list[dict[str, float]] = await found.evaluate_all(
         """(parts) => parts.map((part) => {
@@ -56,7 +69,7 @@ async def test_the_wall_shows_whole_rows_over_all_columns(
         speaker(gateway, meeting, "Bo") as bo,
     ):
         page = watch.page
-        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await captions_connected(page)
         for number in range(12):
             who = (ana, bo)[number % 2]
             await who.say(str(number), f"Sentence {number} of a speech that goes on for a while.")
@@ -79,12 +92,8 @@ async def test_the_wall_shows_whole_rows_over_all_columns(
                 assert [one["left"], other["left"]] == pytest.approx([head["left"] for head in heads], abs=1)
                 assert other["top"] == pytest.approx(one["top"], abs=0.04 * height)
 
-        signs = page.locator(".said:visible .voice-shape")
-        voices = {
-            tuple(await sign.evaluate("(sign) => [sign.dataset.shape, sign.dataset.colour]"))
-            for sign in await signs.all()
-        }
-        assert voices == {("1", "1"), ("2", "2")}
+        voices = {await voice(said) for said in await rows(page).all()}
+        assert voices == {("1", "var(--voice-1)"), ("2", "var(--voice-2)")}
         assert set(await page.locator(".said-name:visible bdi").all_inner_texts()) == {"Ana", "Bo"}
         size = await column(page, "de").last.evaluate("(words) => parseFloat(getComputedStyle(words).fontSize)")
         unit = min(height / 100, 0.5625 * width / 100)
@@ -110,7 +119,7 @@ async def test_more_than_three_languages_take_turns_at_the_end_of_a_sentence(
     ):
         page = watch.page
         heads, later = page.locator(".wall-head"), page.locator(".wall-others > span")
-        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await captions_connected(page)
         await ana.say("1", "Good morning.")
         await expect(column(page, "fr")).to_have_text("[fr] Good morning.")
         await stop_the_clock(page)
@@ -146,7 +155,7 @@ async def test_no_word_of_a_text_longer_than_the_screen_is_left_out(
         speaker(gateway, meeting) as ana,
     ):
         page = watch.page
-        await expect(page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await captions_connected(page)
         await stop_the_clock(page)
         await ana.say("1", LONG)
         await ana.say("2", "That is all.")
@@ -173,11 +182,10 @@ async def test_a_seventh_speaker_has_a_colour_again_and_another_shape(
     query = address(gateway, meeting=meeting, lang="en")
     async with AsyncExitStack() as entered:
         watch = await entered.enter_async_context(open_page(query))
-        await expect(watch.page.get_by_test_id("captions")).to_have_attribute("data-state", "open")
+        await captions_connected(watch.page)
         for number in range(8):
             each = await entered.enter_async_context(speaker(gateway, meeting, f"P{number}"))
             await each.say("1", f"I am number {number}.")
             await expect(column(watch.page, "en").last).to_have_text(f"I am number {number}.")
-        sign = watch.page.locator(".said:visible .voice-shape").last
         # The eighth has the second colour again, with another shape.
-        assert await sign.evaluate("(sign) => [sign.dataset.colour, sign.dataset.shape]") == ["2", "3"]
+        assert await voice(rows(watch.page).last) == ("3", "var(--voice-2)")

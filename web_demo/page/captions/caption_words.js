@@ -1,9 +1,11 @@
 // What captions show of an utterance in one language. Must not know where they show it.
 
 import { isSaid } from "../transcript/entry.js";
+import { element } from "../ui/dom.js";
 
 /** @import {Stability} from "../../client/messages.js" */
 /** @import {Entry} from "../transcript/entry.js" */
+/** @import {Turns} from "./turns.js" */
 
 /**
  * @typedef {object} Words
@@ -33,6 +35,20 @@ export function wordsOf({ lang: spoken, text, final, cells }, lang, stability) {
 function words(settled, tentative, isComplete) {
   const text = onOneLine(settled + tentative);
   return { text, settled: tentative ? onOneLine(settled).length : text.length, isComplete, isUnsure: false };
+}
+
+/**
+ * Show the turn that it is: words that may change are marked, and a lamp stands behind those that go on.
+ * @param {HTMLElement} paragraph
+ * @param {Words} words
+ * @param {Turns} turns
+ */
+export function showTurn(paragraph, { text, settled, isComplete, isUnsure }, { shown, start, hasMore }) {
+  const stays = Math.max(0, settled - start);
+  paragraph.replaceChildren(shown.slice(0, stays));
+  if (shown.length > stays) paragraph.append(element("span", "maybe", shown.slice(stays)));
+  if (text && !isComplete && !hasMore) paragraph.append(element("i", "lamp"));
+  paragraph.classList.toggle("unsure", isUnsure);
 }
 
 /** @param {string} text */

@@ -3,7 +3,7 @@
 
 import { element, setIfChanged } from "../ui/dom.js";
 import { nameIn, textDirection } from "../ui/languages.js";
-import { isSpoken, onOneLine, wordsOf } from "./caption_words.js";
+import { isSpoken, onOneLine, showTurn, wordsOf } from "./caption_words.js";
 import { charsThatFit, takesOver, Turns } from "./turns.js";
 
 /** @import {Stability} from "../../client/messages.js" */
@@ -155,12 +155,7 @@ export class OverlayPlate {
       return;
     }
     const { entry, words, turns } = item;
-    const { shown } = turns;
-    const settled = Math.max(0, words.settled - turns.start);
-    this.#read.replaceChildren(shown.slice(0, settled));
-    if (shown.length > settled) this.#read.append(element("span", "maybe", shown.slice(settled)));
-    if (!words.isComplete && !turns.hasMore) this.#read.append(element("i", "lamp"));
-    this.#read.classList.toggle("unsure", words.isUnsure);
+    showTurn(this.#read, words, turns);
     this.#writeName(entry, words);
     this.#writeOriginal(entry, turns);
   }

@@ -3,9 +3,9 @@
 
 import { element } from "../ui/dom.js";
 import { nativeName, textDirection } from "../ui/languages.js";
+import { Voices } from "../ui/voices.js";
 import { t } from "../words/words.js";
 import { takesOver } from "./turns.js";
-import { Voices } from "./voices.js";
 import { WallRow } from "./wall_row.js";
 
 /** @import {Entry} from "../transcript/entry.js" */
@@ -75,7 +75,7 @@ export class Wall {
     if (this.#mayTurn(now)) this.#showPage((this.#page + 1) % this.#pages.length, now);
     const entries = [...this.#entries.values()].filter((entry) => this.#hasWords(entry));
     // Colours are given in the order in which participants first spoke, shown or not.
-    for (const { participant } of entries) this.#voices.of(participant);
+    for (const { participant } of entries) this.#voices.of({ participant });
     this.#reveal(entries, now);
     this.#schedule(now);
   }
@@ -164,9 +164,9 @@ export class Wall {
   /** The newest at the bottom, and above it those that there is room for as a whole. @param {Entry[]} entries @param {number} now */
   #place(entries, now) {
     const newest = entries.slice(-MOST_ROWS);
-    const rows = newest.map((entry) => {
-      const made = () => new WallRow(this.#langs, this.#options, this.#voices.sign(entry.participant));
-      return /** @type {[string, WallRow]} */ ([entry.key, this.#rows.get(entry.key) ?? made()]);
+    const rows = newest.map(({ key, participant }) => {
+      const made = () => new WallRow(this.#langs, this.#options, this.#voices.of({ participant }));
+      return /** @type {[string, WallRow]} */ ([key, this.#rows.get(key) ?? made()]);
     });
     this.#rows = new Map(rows);
     const elements = rows.map(([, row]) => row.element);

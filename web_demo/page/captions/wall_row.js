@@ -3,11 +3,13 @@
 
 import { element, setIfChanged } from "../ui/dom.js";
 import { nativeName, textDirection } from "../ui/languages.js";
-import { onOneLine, wordsOf } from "./caption_words.js";
+import { showVoice } from "../ui/voices.js";
+import { onOneLine, showTurn, wordsOf } from "./caption_words.js";
 import { charsThatFit, lineHeight, Turns } from "./turns.js";
 
 /** @import {Stability} from "../../client/messages.js" */
 /** @import {Entry} from "../transcript/entry.js" */
+/** @import {Voice} from "../ui/voices.js" */
 /** @import {CaptionOptions} from "./caption_options.js" */
 /** @import {Words} from "./caption_words.js" */
 
@@ -17,7 +19,8 @@ const SENTENCE_END = /[.!?…。！？؟۔।][\s"'”’»«）)」』]*$/;
 export class WallRow {
   element = element("article", "said");
   #name = element("p", "said-name");
-  #sign;
+  #speaker = element("bdi", "");
+  #language = element("small", "");
   #original = element("p", "said-original");
   #withName;
   #withOriginal;
@@ -28,14 +31,14 @@ export class WallRow {
   /**
    * @param {readonly string[]} langs
    * @param {CaptionOptions} options
-   * @param {HTMLElement} sign The speaker's.
+   * @param {Voice} voice The speaker's.
    */
-  constructor(langs, options, sign) {
+  constructor(langs, options, voice) {
     this.#options = options;
-    this.#sign = sign;
     this.#withName = options.names === "1";
     this.#withOriginal = options.original === "1";
-    this.element.dataset["colour"] = sign.dataset["colour"];
+    showVoice(this.element, voice);
+    this.#name.append(this.#speaker, this.#language);
     this.#original.dir = "auto";
     this.#cells = new Map(
       langs.map((lang) => [lang, { element: column(lang), turns: new Turns(), words: null, drawn: "" }]),
@@ -65,12 +68,8 @@ export class WallRow {
    */
   write(entry, spoken, room, now) {
     const isOwn = spoken === "" || this.#cells.has(spoken);
-    if (this.#name.childElementCount === 0) this.#name.append(this.#sign, element("bdi", ""), element("small", ""));
-    const [, name, language] = /** @type {[Element, Element, Element]} */ (
-      /** @type {unknown} */ ([...this.#name.children])
-    );
-    setIfChanged(name, "textContent", entry.speaker);
-    setIfChanged(language, "textContent", spoken && nativeName(spoken));
+    setIfChanged(this.#speaker, "textContent", entry.speaker);
+    setIfChanged(this.#language, "textContent", spoken && nativeName(spoken));
     setIfChanged(this.#original, "textContent", isOwn ? "" : onOneLine(entry.text));
     setIfChanged(this.#original, "lang", spoken);
     for (const [lang, cell] of this.#cells) {
@@ -92,12 +91,7 @@ export class WallRow {
     const fit = (/** @type {string} */ text) => charsThatFit(paragraph, text, lines);
     turns.write(words.text, now, fit);
     turns.turn(now, fit);
-    const { shown, start, hasMore } = turns;
-    const settled = Math.max(0, words.settled - start);
-    paragraph.replaceChildren(shown.slice(0, settled));
-    if (shown.length > settled) paragraph.append(element("span", "maybe", shown.slice(settled)));
-    if (words.text && !words.isComplete && !hasMore) paragraph.append(element("i", "lamp"));
-    paragraph.classList.toggle("unsure", words.isUnsure);
+    showTurn(paragraph, words, turns);
   }
 
   /** Whether the name is left out, as the row above has it. @param {boolean} follows */

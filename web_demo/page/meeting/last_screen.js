@@ -40,7 +40,7 @@ export class LastScreen {
     this.#title.textContent = { left: t("end.left"), ended: t("end.ended"), removed: t("end.removed") }[how];
     const whatNow = { left: goesOn ? t("end.goes_on") : "", removed: t("end.removed_text") };
     this.#what.textContent = how === "ended" ? t("end.ended_at", { time: now }) : whatNow[how];
-    // Whoever was removed is not invited to come back.
+    // A participant who was removed is not invited to come back.
     this.#join.hidden = how === "removed";
     this.#stayed.textContent = stayedMs === null ? "" : t("end.stayed", { time: duration(stayedMs) });
     this.#keep.replaceChildren(keep);

@@ -390,20 +390,10 @@ export class Transcript {
    */
   #begin(key, participant, utterance) {
     const own = this.#own.has(participant);
+    const speaker = this.#nameOf(participant) ?? "";
     const at = this.#catchingUp ? null : new Date();
     return {
-      ...{
-        key,
-        participant,
-        utterance,
-        speaker: this.#nameOf(participant) ?? "",
-        own,
-        at,
-        lang: "",
-        text: "",
-        rev: 0,
-        final: false,
-      },
+      ...{ key, participant, utterance, speaker, own, at, lang: "", text: "", rev: 0, final: false },
       ...{ reason: "", unsent: false, offset: 0, epoch: "", isEarlier: false, cells: new Map(), optional: new Set() },
     };
   }

@@ -1,9 +1,9 @@
 // The transcript on the page: a row for each utterance, a column for each language, the newest at the end. Keeps the
 // reading position; must not know the connection.
 
-import { evictOldest } from "../../client/evict_oldest.js";
 import { button, element, setIfChanged } from "../ui/dom.js";
 import { nativeName, textDirection } from "../ui/languages.js";
+import { Voices } from "../ui/voices.js";
 import { t } from "../words/words.js";
 import { speakerName } from "./entry.js";
 import { LanguageSwitch } from "./language_switch.js";
@@ -15,9 +15,7 @@ import { AS_SPOKEN, UtteranceRow } from "./utterance_row.js";
 /** @typedef {import("./utterance_row.js").Shown} Shown */
 /** @typedef {"table" | "stacked" | "single"} Layout */
 
-// Colours of speakers, and as many shapes: each has one of both, by the order in which they first spoke.
-const VOICES = 6;
-// How many speakers keep theirs.
+// How many speakers keep their colour and shape.
 const MAX_SPEAKERS = 200;
 // So near to the end, in px, the view follows new text.
 const NEAR_END_PX = 24;
@@ -48,11 +46,7 @@ export class TranscriptView {
   #jump;
   /** @type {Map<string, UtteranceRow>} */
   #byKey = new Map();
-  /** Participant → how many spoke before they first did; the one who spoke last is last. @type {Map<string, number>} */
-  #voices = new Map();
-  #voicesHeard = 0;
-  /** Name → the same: after a reload a person is another participant. @type {Map<string, number>} */
-  #named = new Map();
+  #voices = new Voices(MAX_SPEAKERS);
   /** @type {Omit<Shown, "columns">} */
   #shown = { reads: [], originals: true, stability: "live" };
   #switch = new LanguageSwitch(() => this.#showRows());
@@ -188,7 +182,7 @@ export class TranscriptView {
 
   /** @param {Entry} entry */
   #add(entry) {
-    const row = new UtteranceRow(entry, { ...this.#options, voice: this.#voiceOf(entry) });
+    const row = new UtteranceRow(entry, { ...this.#options, voice: this.#voices.of(entry) });
     row.show(this.#rowsShown);
     this.#byKey.set(entry.key, row);
     this.#rows.insertBefore(row.element, this.#placeOf(entry));
@@ -230,20 +224,6 @@ export class TranscriptView {
   /** Another row is above this one now. @param {Element | null | undefined} row */
   #rejoin(row) {
     if (row instanceof HTMLElement) this.#byKey.get(row.dataset["key"] ?? "")?.follow(this.#above(row));
-  }
-
-  /**
-   * The colour and the shape of a speaker. The seventh has the first colour with the second shape, and so on.
-   * @param {Entry} entry
-   */
-  #voiceOf({ participant, speaker }) {
-    const order = this.#voices.get(participant) ?? this.#named.get(speaker) ?? this.#voicesHeard++;
-    this.#voices.delete(participant);
-    this.#voices.set(participant, order);
-    evictOldest(this.#voices, MAX_SPEAKERS);
-    if (speaker) this.#named.set(speaker, order);
-    evictOldest(this.#named, MAX_SPEAKERS);
-    return { colour: (order % VOICES) + 1, shape: ((order + Math.floor(order / VOICES)) % VOICES) + 1 };
   }
 
   /** Keep the focus in the transcript when an element goes. @param {Element | undefined} part */

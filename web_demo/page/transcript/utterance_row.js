@@ -3,6 +3,7 @@
 
 import { button, element, setIfChanged } from "../ui/dom.js";
 import { textDirection } from "../ui/languages.js";
+import { showVoice } from "../ui/voices.js";
 import { t } from "../words/words.js";
 import { isSaid, speakerName } from "./entry.js";
 
@@ -160,7 +161,7 @@ export class UtteranceRow {
   /**
    * @param {Entry} entry
    * @param {object} options
-   * @param {{colour: number, shape: number}} options.voice Which of the speakers' colours and shapes, from 1.
+   * @param {import("../ui/voices.js").Voice} options.voice
    * @param {(tag: string) => string} options.nameOf
    * @param {(entry: Entry) => void} options.onCancel
    */
@@ -168,8 +169,8 @@ export class UtteranceRow {
     this.entry = entry;
     this.#nameOf = nameOf;
     this.element = element("li", entry.own ? "utterance own" : "utterance");
-    Object.assign(this.element.dataset, { testid: "utterance", key: entry.key, shape: voice.shape });
-    this.element.style.setProperty("--voice", `var(--voice-${voice.colour})`);
+    Object.assign(this.element.dataset, { testid: "utterance", key: entry.key });
+    showVoice(this.element, voice);
     const head = this.#head;
     const name = element("span", "voice-name");
     name.append(this.#name);
@@ -277,7 +278,7 @@ export class UtteranceRow {
   /** @param {string} words A remark on the whole utterance. */
   #remark(words) {
     setIfChanged(this.#note, "textContent", words);
-    setIfChanged(this.#note, "className", this.entry.reason ? "cell-note" : "cell-note quiet-note");
+    setIfChanged(this.#note, "className", this.entry.reason ? "cell-note" : "cell-note mild");
     if (!words) this.#note.remove();
     else if (!this.#note.isConnected) this.element.append(this.#note);
   }
