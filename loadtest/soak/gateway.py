@@ -250,10 +250,13 @@ class Watch:
 
     async def run(self) -> None:
         """Sample and read transcripts until cancelled."""
+        unread: list[str] = []
         for number in itertools.count(1):
             await self.look()
             if number % _SAMPLES_A_TRANSCRIPT == 0:
-                await self.read_transcripts()
+                unread = await self.read_transcripts(self.meetings)
+            elif unread:
+                unread = await self.read_transcripts(unread)
             await asyncio.sleep(_SAMPLE_S)
 
     async def look(self) -> None:
@@ -285,13 +288,21 @@ class Watch:
             self.gateway.check()
             await asyncio.sleep(1)
 
-    async def read_transcripts(self) -> None:
-        """Put what the transcripts hold into the ledger."""
-        for meeting in self.meetings:
-            asked_at = time.monotonic()
-            entries = await self.gateway.transcript(meeting)
-            if entries is not None:
-                self.ledger.transcript(meeting, entries, asked_at)
+    async def read_transcripts(self, meetings: Sequence[str]) -> list[str]:
+        """Put what the transcripts hold into the ledger; returns the meetings of which there is none, or not now.
+
+        All at once: one after the other, each waiting for a stopped worker, takes longer than a log is kept.
+        """
+        read = await asyncio.gather(*map(self._read_transcript, meetings))
+        return [meeting for meeting, was_read in zip(meetings, read, strict=True) if not was_read]
+
+    async def _read_transcript(self, meeting: str) -> bool:
+        asked_at = time.monotonic()
+        entries = await self.gateway.transcript(meeting)
+        if entries is None:
+            return False
+        self.ledger.transcript(meeting, entries, asked_at)
+        return True
 
     def memory(self) -> list[Incarnation]:
         """One entry for each process of the gateway."""

@@ -396,7 +396,7 @@ class _Soak:
                 showing.cancel()
                 self._say("everybody confirms what they received: waiting")
                 await self._everybody("flush", _FLUSH_S)
-                await watch.read_transcripts()
+                await watch.read_transcripts(watch.meetings)
                 self._say("everybody leaves: waiting")
                 await self._everybody("leave", _LEAVE_S)
                 for each in crowds:
