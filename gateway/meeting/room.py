@@ -373,6 +373,8 @@ class Room:
             participant = event.utterance.participant
             self.other_gateways.said(event.utterance.key)
             self.live.accepted(event.utterance, publication.offset, event.languages)
+            for replaced in self.history.replaced(event.utterance):
+                self.cancel(replaced.utterance.key)
             readers = self.members.hearers(event.utterance)
         else:
             participant = event.participant
