@@ -136,8 +136,9 @@ export class UtteranceSender {
     for (const utterance of this.#queue.finals) {
       if ((utterance.sent && !isStalled) || utterance.queued) continue;
       utterance.queued = true;
-      const { id, lang, text } = utterance;
-      this.#session.emit({ type: "utterance.queued", id, lang, text });
+      const { id, lang, text, times } = utterance;
+      const { replaces } = times;
+      this.#session.emit({ type: "utterance.queued", id, lang, text, ...(replaces !== undefined && { replaces }) });
     }
   }
 
