@@ -171,6 +171,9 @@ class Finals:
         if work.tries > _MOST_TRIES:
             lost = EngineFailed("The gateways that were to translate this were lost; it was not translated.")
             await self._leave_out(promised, lost)
+        record = room.history.get(work.utterance.key)
+        if record is not None and record.replaced_by is not None:
+            self.cancel_here(room, work.utterance.key)
         self._resume(room)
 
     def resume(self) -> None:

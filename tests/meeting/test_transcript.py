@@ -7,6 +7,7 @@ import io
 import re
 import unicodedata
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -534,7 +535,7 @@ def test_nothing_is_lost(text: str, lang: str) -> None:
 # ---------------------------------------------------------------- corrections
 
 
-def correction(text: str, *replaces: str, id: str, by: str = ANA, **times: int) -> Said:
+def correction(text: str, *replaces: str, id: str, by: str = ANA, **times: Any) -> Said:
     made = said(text, by=by, id=id, **times)
     return replace(made, utterance=replace(made.utterance, replaces=replaces))
 
