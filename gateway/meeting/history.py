@@ -195,6 +195,17 @@ class History:
                 found.append(record)
         return found
 
+    def is_replaced(self, publication: Publication) -> bool:
+        """Whether it has words that were corrected or taken back since, as far as that is held."""
+        match publication.event:
+            case Said(utterance=utterance):
+                record = self.get(utterance.key)
+            case Translated() as done:
+                record = self.get((done.participant, done.utterance))
+            case _:
+                return False
+        return record is not None and record.replaced_by is not None
+
     def newest(self) -> list[Record]:
         """At most `keep`, oldest first."""
         records = list(self._records.values())

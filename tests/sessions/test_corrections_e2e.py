@@ -123,7 +123,7 @@ async def test_what_is_taken_back_is_not_translated_and_not_in_the_transcript() 
         late = await joined(d, name="Cy", reads=["en", "fr"])
         await until(d.core.engine.pending)
         assert [request.text for request in d.core.engine.pending()] == ["Yes."]
-        assert brief(await late[1].received())[-1] == ("replaced", ["1"], None)
+        assert brief(await late[1].received()) == [("caption", "2", "Yes."), ("replaced", ["1"], None)]
 
 
 async def test_the_translation_of_what_was_corrected_stops() -> None:
