@@ -144,7 +144,7 @@ export class UtteranceRow {
   #name = element("bdi", ""); // a right-to-left name must not change the direction around it
   #lang = element("span", "");
   #time = element("time", "");
-  #corrected = element("span", "", t("transcript.corrected"));
+  #corrected = element("span", "");
   #correct;
   #takeBack;
   #mayCorrect;
@@ -277,7 +277,7 @@ export class UtteranceRow {
     setIfChanged(this.#name, "textContent", speakerName(this.entry));
     setIfChanged(this.#lang, "textContent", lang && this.#nameOf(lang));
     this.#showTime();
-    setIfChanged(this.#corrected, "hidden", !this.entry.isCorrected);
+    setIfChanged(this.#corrected, "textContent", this.entry.isCorrected ? t("transcript.corrected") : "");
     const mayCorrect = this.#mayCorrect(this.entry);
     for (const act of [this.#correct, this.#takeBack]) setIfChanged(act, "hidden", !mayCorrect);
     this.#remark(reason || (unsent ? t("transcript.unsent") : ""));
