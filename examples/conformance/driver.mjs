@@ -20,7 +20,7 @@ function connect({ address, options, tokens = [] }) {
 const commands = {
   connect,
   partial: ({ id, text }) => client.partial({ id, text }),
-  final: ({ id, text }) => client.final({ id, text }),
+  final: ({ id, text, replaces }) => client.final({ id, text, replaces }),
   cancel: ({ id }) => client.cancel(id),
   update: ({ reads }) => client.read(reads),
   end: () => client.close(),

@@ -42,7 +42,7 @@ async def carry_out(session: ClientSession) -> None:
             case {"do": "partial", "id": id, "text": text}:
                 await session.partial(text, id)
             case {"do": "final", "id": id, "text": text}:
-                await session.final(text, id)
+                await session.final(text, id, replaces=command.get("replaces"))
             case {"do": "cancel", "id": id}:
                 await session.cancel(id)
             case {"do": "update", "reads": reads}:

@@ -34,6 +34,7 @@ from gateway.protocol.messages import (
     TranslationFailed,
     TranslationFinal,
     UtteranceCancelled,
+    UtteranceReplaced,
 )
 
 # Nonce of a ping. Its pong follows everything that was said before we joined.
@@ -147,6 +148,11 @@ class Board:
             case UtteranceCancelled():
                 for key in [key for key in self._unfinished if key[:2] == (event.participant, event.utterance)]:
                     del self._unfinished[key]
+            case UtteranceReplaced(participant=participant, utterances=utterances, by=by):
+                for key in [key for key in self._unfinished if key[0] == participant and key[1] in utterances]:
+                    del self._unfinished[key]
+                what = "corrects what they said" if by is not None else "took back what they said"
+                return [_notice(f"{self._names.get(participant) or 'Somebody'} {what}")]
             case ParticipantJoined():
                 self._name(event.participant, event.name)
                 return [_notice(f"{event.name or 'Somebody'} joined{_speaking(event.speaks)}")]

@@ -6,6 +6,7 @@ The JavaScript client has the same in web_demo/client/lines.js; tests/client/lin
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Self
 
@@ -25,13 +26,17 @@ from gateway.protocol.messages import (
     TranslationFailed,
     TranslationFinal,
     UtteranceCancelled,
+    UtteranceReplaced,
 )
+
+# Utterances whose lines are remembered, so that a correction finds them.
+_REMEMBERED = 4_096
 
 
 class Line(Struct, frozen=True, kw_only=True):
     """An utterance in a language that is read, as it is to be shown now. `print(line)` shows it."""
 
-    # The same for every state of one line, and for no other line.
+    # The same for every state of one line, and for no other line. A correction is another state of the line.
     key: str
     # Public id of the speaker in the meeting.
     participant: str
@@ -46,7 +51,7 @@ class Line(Struct, frozen=True, kw_only=True):
     final: bool = False
     # Why there is no translation, in one sentence.
     failure: str | None = None
-    # Whether it will never be final, because the speaker gave it up or left: remove the line.
+    # Whether it will never be final, because the speaker gave it up or left, or was taken back: remove the line.
     gone: bool = False
 
     @property
@@ -60,11 +65,14 @@ class Line(Struct, frozen=True, kw_only=True):
 
 
 class Lines:
-    """The lines of a session that are not final yet, and the names of those who speak."""
+    """The lines of a session that are not final yet, where others are, and the names of those who speak."""
 
     def __init__(self, start: SessionStart, started: SessionStarted) -> None:
         self._reads, self._originals, self._name = list(start.reads), start.originals, start.name or ""
         self._growing: dict[str, Line] = {}
+        # (participant, utterance) → its lines by language, each in its newest state. A correction has those of
+        # what it replaces.
+        self._shown: OrderedDict[tuple[str, str], dict[str, Line]] = OrderedDict()
         self._names: dict[str, str] = {}
         self._note_participants(started)
 
@@ -79,7 +87,7 @@ class Lines:
                 said = {"speaker": event.speaker, "committed": committed, "tentative": tentative}
                 yield self._show(event, final=event.final, **said)
             case TranslationDelta():
-                before = self._growing.get(_key(event))
+                before = self._growing.get(self._key(event))
                 committed = (before.committed if before else "") + event.committed
                 yield self._show(event, committed=committed, tentative=event.tentative)
             case TranslationFinal():
@@ -90,6 +98,8 @@ class Lines:
                 yield from self._remove(
                     lambda line: (line.participant, line.utterance) == (participant, utterance)
                 )
+            case UtteranceReplaced():
+                yield from self._replace(event)
             case ParticipantJoined() | ParticipantUpdated():
                 self._names[event.participant] = event.name
             case ParticipantLeft(participant=participant):
@@ -110,7 +120,7 @@ class Lines:
         self._names[started.participant] = self._name
 
     def _show(self, event: _Shown, *, final: bool = False, **fields: str) -> Line:
-        key = _key(event)
+        key = self._key(event)
         before = self._growing.pop(key, None) or Line(
             key=key,
             participant=event.participant,
@@ -121,11 +131,38 @@ class Lines:
         line = replace(before, **{"tentative": "", **fields}, final=final)
         if not final:
             self._growing[key] = line
+        self._lines_of(event.participant, event.utterance)[event.lang] = line
         return line
+
+    def _key(self, event: _Shown) -> str:
+        before = self._shown.get((event.participant, event.utterance), {}).get(event.lang)
+        return before.key if before is not None else f"{event.participant}/{event.utterance}/{event.lang}"
+
+    def _lines_of(self, participant: str, utterance: str) -> dict[str, Line]:
+        lines = self._shown.setdefault((participant, utterance), {})
+        if len(self._shown) > _REMEMBERED:
+            self._shown.popitem(last=False)
+        return lines
+
+    def _replace(self, event: UtteranceReplaced) -> Iterator[Line]:
+        """The first line of each language is to show the correction; until it comes, the line is empty."""
+        kept: dict[str, Line] = {}
+        for id in event.utterances:
+            for lang, before in self._shown.pop((event.participant, id), {}).items():
+                self._growing.pop(before.key, None)
+                line = replace(before, committed="", tentative="", final=False, failure=None)
+                if event.by is None or lang in kept:
+                    yield replace(line, gone=True)
+                else:
+                    kept[lang] = self._growing[line.key] = replace(line, utterance=event.by)
+                    yield kept[lang]
+        if event.by is not None:
+            self._lines_of(event.participant, event.by).update(kept)
 
     def _remove(self, applies: Callable[[Line], bool]) -> Iterator[Line]:
         for line in [line for line in self._growing.values() if applies(line)]:
             del self._growing[line.key]
+            self._shown.get((line.participant, line.utterance), {}).pop(line.lang, None)
             yield replace(line, committed="", tentative="", gone=True)
 
 
@@ -157,7 +194,3 @@ class LineStream:
 
 
 _Shown = Caption | TranslationDelta | TranslationFinal | TranslationFailed
-
-
-def _key(event: _Shown) -> str:
-    return f"{event.participant}/{event.utterance}/{event.lang}"

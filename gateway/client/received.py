@@ -15,8 +15,10 @@ from gateway.protocol.messages import (
     ServerMessage,
     SessionStart,
     SessionStarted,
+    TranslationDelta,
     TranslationFailed,
     TranslationFinal,
+    UtteranceReplaced,
 )
 
 # How many publications are recognised when they come again in another epoch.
@@ -33,6 +35,8 @@ class Received:
         # Separate from `_offset`: a new session begins with publications older than its position.
         self._position = self._offset if started.recovered else max(self._offset, started.offset)
         self._recent: OrderedDict[tuple[object, ...], int] = OrderedDict()
+        # (participant, utterance) → what it was corrected by; None: it was taken back.
+        self._replaced: OrderedDict[tuple[str, str], str | None] = OrderedDict()
 
     @property
     def position(self) -> Resume:
@@ -55,7 +59,34 @@ class Received:
             self._position = max(self._position, started.offset)
 
     def is_new(self, message: ServerMessage) -> bool:
-        """Note a message. Returns False for a publication that was received before."""
+        """Note a message. False: it was received before, or is of what was corrected or taken back."""
+        is_new = self._note(message)
+        match message:
+            case Caption() | TranslationDelta() | TranslationFinal() | TranslationFailed():
+                return is_new and (message.participant, message.utterance) not in self._replaced
+        return is_new
+
+    def replace(self, message: UtteranceReplaced) -> UtteranceReplaced | None:
+        """Note a correction. Returns it with the utterances that stood until now; None: it tells nothing new."""
+        standing = [
+            id for each in message.utterances if (id := self._standing(message.participant, each, message.by))
+        ]
+        for id in standing:
+            self._replaced[message.participant, id] = message.by
+            if len(self._replaced) > _REMEMBERED:
+                self._replaced.popitem(last=False)
+        return replace(message, utterances=list(dict.fromkeys(standing))) if standing else None
+
+    def _standing(self, participant: str, id: str, by: str | None) -> str | None:
+        """What stands where an utterance stood; None: nothing, or `by` has replaced it before."""
+        while (key := (participant, id)) in self._replaced:
+            newer = self._replaced[key]
+            if newer is None or newer == by:
+                return None
+            id = newer
+        return id
+
+    def _note(self, message: ServerMessage) -> bool:
         match message:
             case Caption(offset=int(offset)) | TranslationFinal(offset=offset) | TranslationFailed(offset=offset):
                 if offset <= self._offset:

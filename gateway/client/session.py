@@ -57,6 +57,7 @@ from gateway.protocol.messages import (
     UtteranceCancel,
     UtteranceFinal,
     UtterancePartial,
+    UtteranceReplaced,
 )
 from gateway.protocol.rate_limit import TokenBucket
 
@@ -233,6 +234,8 @@ class ClientSession:
                 self._outgoing.draining()
             case LanguagesChanged(languages, options, targets):
                 self._started = replace(self._started, languages=languages, options=options, targets=targets)
+            case UtteranceReplaced():
+                return self._received.replace(message)
             case _:
                 return message if self._received.is_new(message) else None
         self._answered.set()
@@ -337,6 +340,7 @@ class ClientSession:
         start_ms: float | None = None,
         end_ms: float | None = None,
         traceparent: str | None = None,
+        replaces: str | None = None,
     ) -> str:
         """Send the final text of utterance `id`, by default of a new one. Returns the utterance's id.
 
@@ -344,16 +348,18 @@ class ClientSession:
         gateway accepts it or refuses it for good. Waits while `max_unacknowledged` messages are queued. Raises
         `ValueError` if the message is too long to send. A final without text gives up what was begun with
         `partial`. Times are rounded, and left out where they make no sense.
+        replaces: an utterance of this session that this text corrects, for everybody and in the transcript;
+        without text, it is taken back. Its id is what `final` has returned; with `~` and a number, one segment.
         """
         id, rev = self._next(id, rev)
-        if not text.strip():
+        if not text.strip() and replaces is None:
             self._check_open()
             if self._outgoing.is_begun(id):
                 await self.cancel(id)
             return id
         times = position(start_ms, end_ms)
         try:
-            await self._queue(UtteranceFinal(id, rev, text, lang, *times, traceparent))
+            await self._queue(UtteranceFinal(id, rev, text, lang, *times, traceparent, replaces))
         except ValueError:  # it is too long
             if self._outgoing.is_begun(id):
                 await self.cancel(id)

@@ -54,6 +54,8 @@ class TranscriptUtterance(Struct, frozen=True):
     translations: dict[str, Rendering]
     # Position in the log.
     offset: int
+    # Of a correction: the ids of what it stands in place of; time and position are those of the oldest of them.
+    replaces: list[str] = []
 
 
 class Transcript(Struct, frozen=True):

@@ -13,7 +13,9 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 # What is looked at of what a driver prints; other events are the client's own business.
-SHOWN = frozenset({"translation.final", "translation.failed", "utterance.cancelled", "closed"})
+SHOWN = frozenset(
+    {"translation.final", "translation.failed", "utterance.cancelled", "utterance.replaced", "closed"}
+)
 
 
 class DriverFailed(Exception):

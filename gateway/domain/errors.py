@@ -203,7 +203,7 @@ class SessionReplaced(StateError, code="session_replaced"):
 
 
 class UnknownUtterance(StateError, code="unknown_utterance"):
-    """`utterance.cancel` for an id that is not in flight."""
+    """`utterance.cancel` for an id that is not in flight, or `replaces` for one that the log does not have."""
 
 
 class StaleRevision(StateError, code="stale_revision"):

@@ -26,6 +26,11 @@ def segment_id(id: str, number: int) -> str:
     return id if number == 1 else f"{id}{_SEGMENT}{number}"
 
 
+def whole_id(id: str) -> str:
+    """The id of the utterance, of which this is the id of a segment."""
+    return id.rpartition(_SEGMENT)[0] if is_segment_id(id) else id
+
+
 def is_segment_id(id: str) -> bool:
     """Whether it looks like the id of a later segment; no client may choose such a one."""
     _, mark, number = id.rpartition(_SEGMENT)
@@ -68,6 +73,9 @@ class Utterance(Struct, frozen=True):
     part_of: str = ""
     # Whether another segment follows; the last one closes the utterance.
     continues: bool = False
+    # Ids of earlier utterances of the same participant in whose place it stands. Without a text, they are taken
+    # back.
+    replaces: tuple[str, ...] = ()
 
     @property
     def key(self) -> UtteranceKey:
@@ -77,6 +85,11 @@ class Utterance(Struct, frozen=True):
     def whole(self) -> UtteranceKey:
         """The key of what its client calls one utterance; all its segments have the same."""
         return (self.participant, self.part_of or self.id)
+
+    @property
+    def is_taking_back(self) -> bool:
+        """Whether nothing is said in place of what it replaces. There is nothing to translate then."""
+        return bool(self.replaces) and not self.text.strip()
 
     @property
     def is_segment(self) -> bool:

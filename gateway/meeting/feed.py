@@ -11,7 +11,7 @@ from collections.abc import Callable
 from gateway.domain.errors import SlowReader
 from gateway.domain.log import Page, Publication, Said
 from gateway.meeting.outbox import Outbox, Payload
-from gateway.protocol.from_domain import accepted_message, publication_message
+from gateway.protocol.from_domain import accepted_message, publication_message, replaced_message
 
 # What is held back is passed on in one go, whether there is room for it or not; more is read from the log.
 _MOST_HELD = 16
@@ -78,15 +78,15 @@ class Feed:
 
     def _pass(self, publication: Publication, payload: Payload | None) -> None:
         self.passed = publication.offset
-        if not self._wants(publication):
-            return
-        event = publication.event
-        said = event.utterance if isinstance(event, Said) else None
-        if said is not None and said.participant == self._participant and not said.continues:
-            self._put(
-                Payload(accepted_message(said, publication.offset), None if payload is None else payload.delivery)
-            )
-        self._put(payload or Payload(publication_message(publication)))
+        wants, event = self._wants(publication), publication.event
+        if isinstance(event, Said):
+            said, delivery = event.utterance, None if payload is None else payload.delivery
+            if said.participant == self._participant and not said.continues:
+                self._put(Payload(accepted_message(said, publication.offset), delivery))
+            if said.replaces:  # also to a reader who has only translations
+                self._put(Payload(replaced_message(said), delivery))
+        if wants:
+            self._put(payload or Payload(publication_message(publication)))
 
     def _put(self, payload: Payload) -> None:
         if payload.delivery is not None:

@@ -41,6 +41,9 @@ class Record:
     # Outcomes up to this offset are noted, and what was promised again since.
     noted: int = 0
 
+    # The key of the utterance that stands in its place; None: it is not corrected or taken back.
+    replaced_by: UtteranceKey | None = None
+
     # Those it was last promised in: all of them, or those that a client asked for again.
     promised: set[str] = field(init=False)
 
@@ -101,6 +104,8 @@ class History:
                 if utterance.key in self._records:
                     return None
                 record = self._add(Record(utterance, publication.offset, set(languages)))
+                for replaced in self.replaced(utterance):
+                    replaced.replaced_by = utterance.key
                 return None if record.missing() else self._finished(record)
             case Translated() | Untranslated() as outcome:
                 return self.end(outcome, publication.offset)
@@ -178,6 +183,28 @@ class History:
             yield lambda: self.get(key) or followed
         finally:
             self._followed.pop(key, None)
+
+    def replaced(self, utterance: Utterance) -> list[Record]:
+        """What stands, as far as it is held, where this utterance is to stand."""
+        found = []
+        for id in utterance.replaces:
+            record = self.get((utterance.participant, id))
+            while record is not None and record.replaced_by is not None and record.replaced_by != utterance.key:
+                record = self.get(record.replaced_by)
+            if record is not None and record not in found:
+                found.append(record)
+        return found
+
+    def is_replaced(self, publication: Publication) -> bool:
+        """Whether it has words that were corrected or taken back since, as far as that is held."""
+        match publication.event:
+            case Said(utterance=utterance):
+                record = self.get(utterance.key)
+            case Translated() as done:
+                record = self.get((done.participant, done.utterance))
+            case _:
+                return False
+        return record is not None and record.replaced_by is not None
 
     def newest(self) -> list[Record]:
         """At most `keep`, oldest first."""

@@ -51,9 +51,11 @@ class Member:
 
     def wants(self, publication: Publication) -> bool:
         """Captions go to their speaker, to readers of their language and to those who asked for all of them;
-        outcomes to readers of theirs."""
+        outcomes to readers of theirs. What takes something back has no caption."""
         match publication.event:
             case Said(utterance=said):
+                if said.is_taking_back:
+                    return False
                 own = said.participant == self.participant
                 asked = self.originals and publication.offset >= self.since
                 return own or asked or self.gets(said.lang, publication.offset)
@@ -124,7 +126,12 @@ class Members:
         return tuple(self._getting.members(lang))
 
     def hearers(self, utterance: Utterance) -> tuple[Member, ...]:
-        """Readers of what was said, those who asked for whatever is said, and who said it."""
+        """Readers of what was said, those who asked for whatever is said, and who said it.
+
+        Everybody, if it stands in place of something else.
+        """
+        if utterance.replaces:
+            return tuple(self)
         hearers = self._getting.members(utterance.lang) | self._originals
         if (speaker := self.get(utterance.participant)) is not None:
             hearers[speaker] = None

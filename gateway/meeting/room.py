@@ -257,6 +257,10 @@ class Room:
         speaker = self.members.get(participant)
         return speaker.account if speaker is not None else self._account
 
+    def shows(self, member: Member, publication: Publication) -> bool:
+        """Whether a member gets an entry of the log, now or when it comes back."""
+        return member.wants(publication) and not self.history.is_replaced(publication)
+
     # ------------------------------------------------------------ what it costs
 
     def _payer(self, participant: str) -> Payer:
@@ -373,6 +377,8 @@ class Room:
             participant = event.utterance.participant
             self.other_gateways.said(event.utterance.key)
             self.live.accepted(event.utterance, publication.offset, event.languages)
+            for replaced in self.history.replaced(event.utterance):
+                self.cancel(replaced.utterance.key)
             readers = self.members.hearers(event.utterance)
         else:
             participant = event.participant

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import UNSURE_SIGN
 from gateway.domain.languages import is_right_to_left
-from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
+from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
 from gateway.text.segments import parts
 
 # Participants whose clocks differ by no more speak into one recording.
@@ -46,6 +46,7 @@ class Spoken(Struct, frozen=True):
     at_ms: Unix time of its acceptance, milliseconds. translations: language → text.
     failures: language → error code, where there is no translation. offset: its position in the log.
     unsure: languages of translations that a reader should be warned of.
+    replaces: ids of what it stands in place of, oldest first: time and position are those of the oldest of them.
     """
 
     utterance: Utterance
@@ -54,6 +55,7 @@ class Spoken(Struct, frozen=True):
     failures: dict[str, str]
     offset: int = 0
     unsure: set[str] = set()
+    replaces: tuple[str, ...] = ()
 
     def text_in(self, lang: str) -> str | None:
         """The words as they were said, or their translation; None if there is none (yet)."""
@@ -86,25 +88,83 @@ class Cue(Struct, frozen=True):
 
 
 def transcript(publications: Iterable[Publication]) -> Transcript:
-    """What was said, with its translations. Translations of what is no longer held are left out."""
-    utterances: dict[tuple[str, str], Spoken] = {}
+    """What was said, with its translations. Translations of what is no longer held are left out.
+
+    What was corrected has its last text, in its place; what was taken back is left out.
+    """
+    # By the key of what was first said in this place.
+    utterances: dict[UtteranceKey, Spoken] = {}
+    places = _Places()
     for publication in publications:
         match publication.event:
             case Said(utterance=said):
-                utterances[said.key] = Spoken(said, publication.at_ms, {}, {}, publication.offset)
+                _put(utterances, places, Spoken(said, publication.at_ms, {}, {}, publication.offset))
             case Translated() as done:
-                if (spoken := utterances.get((done.participant, done.utterance))) is not None:
+                if (spoken := places.find(utterances, (done.participant, done.utterance))) is not None:
                     spoken.translations[done.lang] = done.text
                     spoken.failures.pop(done.lang, None)
                     if done.unsure:
                         spoken.unsure.add(done.lang)
             case Untranslated() as failed:
-                spoken = utterances.get((failed.participant, failed.utterance))
+                spoken = places.find(utterances, (failed.participant, failed.utterance))
                 if spoken is not None and failed.lang not in spoken.translations:
                     spoken.failures[failed.lang] = failed.code
             case _:
                 assert_never(publication.event)
     return Transcript(tuple(utterances.values()))
+
+
+class _Places:
+    """In which place utterances stand, or stood: a place has the key of what was first said there."""
+
+    def __init__(self) -> None:
+        # Utterance that was corrected, or is a correction → where it stands.
+        self._places: dict[UtteranceKey, UtteranceKey] = {}
+        # Places of what was taken back.
+        self._left: set[UtteranceKey] = set()
+
+    def place_of(self, key: UtteranceKey) -> UtteranceKey:
+        while (place := self._places.get(key, key)) != key:
+            key = place
+        return key
+
+    def take(self, said: Utterance, place: UtteranceKey) -> None:
+        """An utterance stands here now, and all that it replaces; what was taken back stands nowhere."""
+        for key in (said.key, *((said.participant, id) for id in said.replaces)):
+            if (before := self.place_of(key)) not in self._left:
+                self._places[before] = place
+        if said.is_taking_back:
+            self._left.add(place)
+
+    def find(self, utterances: dict[UtteranceKey, Spoken], key: UtteranceKey) -> Spoken | None:
+        """The utterance, if it is held and was not replaced."""
+        spoken = utterances.get(self.place_of(key))
+        return spoken if spoken is not None and spoken.utterance.key == key else None
+
+
+def _put(utterances: dict[UtteranceKey, Spoken], places: _Places, spoken: Spoken) -> None:
+    """An utterance takes its place: behind all others, or that of what it replaces."""
+    said = spoken.utterance
+    held = dict.fromkeys(places.place_of((said.participant, id)) for id in said.replaces)
+    before = [place for place in held if place in utterances]
+    place = before[0] if before else said.key
+    places.take(said, place)
+    if before:
+        spoken = _in_place_of([utterances[each] for each in before], spoken)
+    for each in before[1:]:
+        del utterances[each]
+    if not said.is_taking_back:
+        utterances[place] = spoken
+    elif before:
+        del utterances[place]
+
+
+def _in_place_of(before: Sequence[Spoken], spoken: Spoken) -> Spoken:
+    first, last, said = before[0], before[-1], spoken.utterance
+    if spoken.position_ms is None:
+        said = replace(said, start_ms=first.utterance.start_ms, end_ms=last.utterance.end_ms)
+    stood = [id for each in before for id in (*each.replaces, each.utterance.id)]
+    return replace(spoken, utterance=said, at_ms=first.at_ms, offset=first.offset, replaces=tuple(stood))
 
 
 # ---------------------------------------------------------------- when a cue is shown

@@ -80,6 +80,13 @@ Text = Annotated[str, about("All of the utterance so far, however long; not only
 UtteranceLang = Annotated[
     str, about("Language of the text, if it is not the session's `speaks`. `auto`: it is detected.")
 ]
+Replaces = Annotated[
+    str,
+    about(
+        "An utterance of yours that this one corrects, with all its segments; with `~` and a number, one segment. "
+        "Without a text, it is taken back."
+    ),
+]
 # Not bounded: words are not refused for the sake of their times (`checks.position`).
 StartMillis = Annotated[
     float,

@@ -18,6 +18,7 @@ from gateway.protocol.messages import (
     TranslationFailed,
     TranslationFinal,
     UtteranceAccepted,
+    UtteranceReplaced,
 )
 
 
@@ -56,6 +57,11 @@ def caption_message(utterance: Utterance, offset: int | None = None, at_ms: int 
         offset=offset,
         at_ms=at_ms,
     )
+
+
+def replaced_message(said: Utterance) -> UtteranceReplaced:
+    """What readers are told of an utterance that stands in place of others, before its caption."""
+    return UtteranceReplaced(said.participant, list(said.replaces), None if said.is_taking_back else said.id)
 
 
 def publication_message(publication: Publication) -> Caption | TranslationFinal | TranslationFailed:

@@ -102,6 +102,7 @@ class UtteranceFinal(ClientStruct, frozen=True, tag="utterance.final"):
     start_ms: fields.StartMillis | None = None
     end_ms: fields.EndMillis | None = None
     traceparent: fields.Traceparent | None = None
+    replaces: fields.Replaces | None = None
 
 
 class UtteranceCancel(ClientStruct, frozen=True, tag="utterance.cancel"):
@@ -254,6 +255,17 @@ class Caption(ServerStruct, frozen=True, tag="caption"):
     at_ms: fields.AtMs = UNSET
 
 
+class UtteranceReplaced(ServerStruct, frozen=True, tag="utterance.replaced"):
+    """Utterances that are final were corrected or taken back by who said them; their translations count no more.
+
+    Show `by`, of which caption and translations follow, in place of them; null: remove them. It may come again.
+    """
+
+    participant: fields.Who
+    utterances: Annotated[list[str], about("Their ids, in the order in which they were said.")]
+    by: Annotated[str | None, about("The id of the correction; null: they were taken back.")]
+
+
 class TranslationDelta(ServerStruct, frozen=True, tag="translation.delta"):
     """New text: append `committed`, then show `tentative` in place of the previous tentative text."""
 
@@ -357,6 +369,7 @@ ServerMessage = (
     | UtteranceAccepted
     | UtteranceCancelled
     | Caption
+    | UtteranceReplaced
     | TranslationDelta
     | TranslationFinal
     | TranslationFailed

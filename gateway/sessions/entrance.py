@@ -231,7 +231,8 @@ class Entrance(Struct, frozen=True, kw_only=True):
                 since=after + 1,
                 account=client.account,
             )
-            feed = Feed(client.outbox, after, participant=member.participant, wants=member.wants, newcomer=True)
+            wants = partial(room.shows, member)
+            feed = Feed(client.outbox, after, participant=member.participant, wants=wants, newcomer=True)
             session = LocalSession(secret=self._new_secret(meeting), room=room, member=member, state=client.state)
             self.lifetimes.begin(session, grant)
             used = await self._session_store_begin(session)
@@ -381,7 +382,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
         client.state.inherit(session.state)
         # What is still on its way over the earlier connection is not this session's any more.
         session.state.disconnected()
-        participant, wants = member.participant, member.wants
+        participant, wants = member.participant, partial(room.shows, member)
         feed = Feed(client.outbox, after, participant=participant, wants=wants, newcomer=not recovered)
         session.connect(feed, client.state, client.finish)
         room.update(member, join.name, Preferences(join.speaks, join.reads, join.stability, join.originals))

@@ -45,7 +45,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import OPEN
 from gateway.domain.languages import AUTO
-from gateway.domain.log import Utterance
+from gateway.domain.log import Utterance, whole_id
 from gateway.domain.sessions import Preferences, Stability
 from gateway.protocol import checks
 from gateway.protocol.from_domain import error_message
@@ -504,7 +504,10 @@ class SessionState:
 
     def _on_final(self, message: UtteranceFinal) -> list[Effect]:
         known = self._known.get(message.id)
-        if message.id and not message.text.strip() and (known is None or known.final is None):
+        if message.replaces is not None:
+            if known is not None and known.final is None:
+                raise InvalidValue("A correction has an id of its own, and no partials.", field="replaces")
+        elif message.id and not message.text.strip() and (known is None or known.final is None):
             check_role(self.grant, "speak", "id")
             raise Cancelled("A final without a text gives the utterance up.")
         lang = self._spoken(message)
@@ -525,6 +528,8 @@ class SessionState:
                 f"{unfinished} utterances of this session are not finished yet.", retry_after_ms=500
             )
         self._options.cut_history()
+        if message.replaces is not None:
+            self._forget_text(whole_id(message.replaces))
         shown = self._languages.shown(message.id)
         utterance = self._utterance(message, lang)
         self._known.finished(message.id, message.rev, message.text)
@@ -599,6 +604,12 @@ class SessionState:
         self._told_position = True
         why = "start_ms and end_ms are not the beginning and the end of something; such times are left out."
         return [Reply(error_message(UnsupportedOption(why, field="start_ms")))]
+
+    def _forget_text(self, utterance_id: str) -> None:
+        """What is said next is not translated with the words of an utterance that is corrected or taken back."""
+        if (known := self._known.get(utterance_id)) is not None:
+            kept = [text for text in self._options.history if not known.is_final_as(text)]
+            self._options.history = kept
 
     def _withdraw(self, utterance_id: str) -> list[Effect]:
         self._known.forget(utterance_id)

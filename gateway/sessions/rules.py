@@ -13,7 +13,7 @@ from gateway.domain.engine import EngineProfile, Formality
 from gateway.domain.errors import EngineUnavailable, GatewayError, InvalidValue, UnsupportedLanguage
 from gateway.domain.grants import Grant
 from gateway.domain.languages import AUTO, normalise
-from gateway.domain.log import Utterance, is_segment_id
+from gateway.domain.log import Utterance, is_segment_id, whole_id
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import UtteranceFinal, UtterancePartial
@@ -102,13 +102,24 @@ class SessionRules:
             raise InvalidValue(
                 "An id must not end with ~ and a number: so do those of later segments.", field="id"
             )
-        # It may be long: it is translated in segments.
-        checks.check_said(message.text, "text")
+        if isinstance(message, UtteranceFinal) and message.replaces is not None:
+            self._correction(message, message.replaces)
+        else:
+            # It may be long: it is translated in segments.
+            checks.check_said(message.text, "text")
         if message.lang is not None:
             return self.spoken(message.lang, "lang")
         if speaks is None:
             raise InvalidValue("Neither the utterance's lang nor the session's speaks is set.", field="lang")
         return speaks
+
+    def _correction(self, message: UtteranceFinal, replaces: str) -> None:
+        replaced = whole_id(replaces)
+        checks.check_length(replaced, self.limits.id_chars, "replaces")
+        if not replaced or replaced == message.id:
+            raise InvalidValue("A correction names the utterance that it replaces.", field="replaces")
+        # It is one segment: what is corrected was one, or is said again.
+        checks.check_length(message.text, self.limits.text_chars, "text")
 
     def glossary(self, glossary: dict[str, dict[str, str]]) -> Terms:
         """The glossary, checked. Raises `LimitExceeded`, `InvalidValue` or `UnsupportedLanguage`."""
@@ -155,7 +166,8 @@ class Options:
 
     def preceding(self) -> tuple[str, ...]:
         """What was said before, oldest first."""
-        return (self.context, *self.history) if self.context else tuple(self.history)
+        said = [text for text in self.history if text]
+        return (self.context, *said) if self.context else tuple(said)
 
     def take(
         self,
@@ -191,5 +203,6 @@ class Options:
             glossary=self.glossary if "glossary" in taken else (),
             context=self.preceding() if "context" in taken else (),
             formality=self.formality if "formality" in taken else None,
+            replaces=(message.replaces,) if isinstance(message, UtteranceFinal) and message.replaces else (),
             **fields,
         )

@@ -243,6 +243,8 @@ class MemoryEventLog:
 
     def _targets(self, meeting: _Meeting, utterance: Utterance) -> list[str]:
         """The languages in which it is read, wherever that is."""
+        if utterance.is_taking_back:
+            return []
         there = (languages for gateway, languages in meeting.languages.values() if self._is_there(gateway))
         return sorted(frozenset().union(*there) - {utterance.lang})
 

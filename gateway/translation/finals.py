@@ -171,6 +171,9 @@ class Finals:
         if work.tries > _MOST_TRIES:
             lost = EngineFailed("The gateways that were to translate this were lost; it was not translated.")
             await self._leave_out(promised, lost)
+        record = room.history.get(work.utterance.key)
+        if record is not None and record.replaced_by is not None:
+            self.cancel_here(room, work.utterance.key)
         self._resume(room)
 
     def resume(self) -> None:
@@ -297,7 +300,8 @@ class Finals:
         record = room.history.get(utterance.key)
         translated = {lang for lang, done in record.outcomes.items() if done} if record is not None else set()
         there = {utterance.lang, *translated, *self._running(room, utterance.key)}
-        return [lang for lang in sorted(room.languages()) if lang not in there and self._can(utterance, lang)]
+        read = [] if utterance.is_taking_back else sorted(room.languages())
+        return [lang for lang in read if lang not in there and self._can(utterance, lang)]
 
     def _can(self, utterance: Utterance, lang: str) -> bool:
         return self._scheduler.refusal(utterance.lang, lang) is None
@@ -340,7 +344,7 @@ class Finals:
                 running = self._running(room, utterance.key)
                 there = {utterance.lang, *record.outcomes, *record.languages, *running}
                 missing = [lang for lang in languages if lang not in there and self._can(utterance, lang)]
-                if missing:
+                if missing and not utterance.is_taking_back and record.replaced_by is None:
                     admitted[record.said] = utterance, self._admit(room, utterance, missing, CATCHING_UP)
         except GatewayError as error:
             _log.info("recent utterances of a meeting are left untranslated: %s", error.code)

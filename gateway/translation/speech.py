@@ -18,8 +18,23 @@ from dataclasses import dataclass, field
 import regex
 from msgspec.structs import replace
 
-from gateway.domain.errors import GatewayError, SessionReplaced, TooManyInFlight, UtteranceFinished
-from gateway.domain.log import Accepted, Utterance, UtteranceKey, segment_id, segment_number
+from gateway.domain.errors import (
+    GatewayError,
+    LimitExceeded,
+    SessionReplaced,
+    TooManyInFlight,
+    UnknownUtterance,
+    UtteranceFinished,
+)
+from gateway.domain.log import (
+    Accepted,
+    Utterance,
+    UtteranceKey,
+    is_segment_id,
+    segment_id,
+    segment_number,
+    whole_id,
+)
 from gateway.domain.session_store import Fence
 from gateway.meeting.room import Room
 from gateway.text.open_text import OpenText
@@ -30,6 +45,8 @@ _log = logging.getLogger(__name__)
 
 # Open utterances of one participant that are remembered, and their characters; a recogniser has one, rarely two.
 _MOST_OPEN, _MOST_CHARS = 12, 70_000
+# Segments that one correction replaces.
+_MOST_REPLACED = 100
 # Segments of one revision that are accepted at once; the next revision goes on.
 _AT_ONCE = 4
 
@@ -109,6 +126,8 @@ class Speech:
         again: it was accepted before; all of its segments are looked at. Raises what `Finals.accept` raises, and
         `TooManyInFlight`; what was accepted until then stays so, and the next try begins behind it.
         """
+        if utterance.replaces:
+            return await self._correct(room, utterance, fence)
         spoken = self._new() if again else self._opened(room, utterance)
         accepted, fresh = None, 0
         async with spoken.lock:
@@ -130,6 +149,37 @@ class Speech:
                 self._withdraw_rest(room, utterance.key, spoken)
                 self._forget(room, utterance.key)
         return accepted
+
+    async def _correct(self, room: Room, utterance: Utterance, fence: Fence | None) -> Accepted:
+        """Accept what corrects an earlier utterance or takes it back. Raises also `UnknownUtterance`."""
+        if (logged := await room.log.find_utterance(room.id, utterance.key)) is None:
+            self._check_in_flight(room, utterance)
+            (name,) = utterance.replaces
+            utterance = replace(utterance, replaces=await self._segments_of(room, utterance.participant, name))
+        else:
+            utterance = replace(utterance, replaces=logged.replaces)
+        accepted = await self._finals.accept(room, utterance, fence)
+        if accepted.known:
+            room.close_utterance(utterance.key)
+        return accepted
+
+    async def _segments_of(self, room: Room, participant: str, name: str) -> tuple[str, ...]:
+        """The ids of what a correction names: one segment, or all that the log has of an utterance."""
+        found = []
+        ids = [whole_id(name) if segment_number(name) == 1 else name]
+        if not is_segment_id(name):
+            ids += [segment_id(name, number) for number in range(2, _MOST_REPLACED + 2)]
+        for id in ids:
+            logged = await room.log.find_utterance(room.id, (participant, id))
+            if logged is None or logged.is_taking_back:
+                break
+            found.append(id)
+        if len(found) > _MOST_REPLACED:
+            raise LimitExceeded(f"More than {_MOST_REPLACED} segments; name them one by one.", field="replaces")
+        if not found and room.recorded:
+            raise UnknownUtterance("The log has no such utterance of this participant.", field="replaces")
+        # Where nothing is kept, readers may still have it.
+        return tuple(found) or tuple(ids[:1])
 
     def withdraw(self, room: Room, key: UtteranceKey, wait_s: float = 0.0) -> None:
         """The speaker gives an utterance up: what is not settled of it goes from every screen.

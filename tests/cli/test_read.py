@@ -27,6 +27,7 @@ from gateway.protocol.messages import (
     SessionStart,
     SessionStarted,
     UtteranceCancelled,
+    UtteranceReplaced,
 )
 from tests.cli.commands import on_a_terminal, run
 from tests.cli.meetings import ANA, BEN, NAMES, caption, command, delta, failed, final, interrupted, started
@@ -167,6 +168,15 @@ def test_a_failure_is_told_in_place_of_the_translation() -> None:
     shown.apply_event(delta("こ"))
     (row,) = shown.apply_event(failed("The engine failed."))
     assert (row.label, row.text, row.dim) == ("Ana: ", "(not translated: The engine failed.)", True)
+    assert shown.unfinished(6) == []
+
+
+def test_corrected_utterance_takes_its_translations() -> None:
+    shown = board("ja", "en")
+    shown.apply_event(ParticipantJoined(ANA, "Ana", "en", []))
+    shown.apply_event(delta("すべ", utterance="1"))
+    assert plain(shown.apply_event(UtteranceReplaced(ANA, ["1"], "2"))) == ["— Ana corrects what they said"]
+    assert plain(shown.apply_event(UtteranceReplaced(BEN, ["9"], None)))[0].endswith("took back what they said")
     assert shown.unfinished(6) == []
 
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.client import Reconnected, SessionEvent, connect
+from gateway.client import Line, Reconnected, SessionEvent, connect, fetch_transcript
 from gateway.config import Settings, StoreSettings
 from gateway.protocol.messages import Caption, ParticipantLeft, TranslationFinal, UtteranceAccepted
 from tests.client.reading import AT_ONCE
@@ -80,3 +80,39 @@ async def test_cut_off_participants_miss_nothing(stores: int) -> None:
         captions = Counter(each.text for each in heard if isinstance(each, Caption) and each.final)
         assert captions == {f"This is number {number}.": 1 for number in range(12)}
         assert not [each for each in heard if isinstance(each, ParticipantLeft)]
+
+
+async def test_corrections_reach_a_reader_at_the_other_gateway_through_cuts() -> None:
+    async with (
+        two() as (proxy, _gateways),
+        connect(proxy.url, meeting="standup", speaks="en", reads=[], reconnect=AT_ONCE) as ana,
+        connect(proxy.url, meeting="standup", reads=["ja"], reconnect=AT_ONCE) as ben,
+    ):
+        screen: dict[str, Line] = {}
+
+        async def listen() -> None:
+            async for line in ben.lines():
+                screen[line.key] = line
+                if line.gone:
+                    del screen[line.key]
+                if line.final and line.text == "[ja] The end.":
+                    return
+
+        async def say(text: str, id: str, replaces: str | None = None) -> None:
+            await ana.final(text, id, replaces=replaces)
+            async for event in ana:
+                if isinstance(event, UtteranceAccepted) and event.id == id:
+                    return
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(listen())
+            for number in range(6):
+                await say(f"Nubmer {number}.", f"u{number}")
+                proxy.cut()
+                await say("" if number == 3 else f"Number {number}.", f"c{number}", f"u{number}")
+            await say("Number nought.", "c", "u0")
+            await say("The end.", "end")
+        expected = ["Number nought.", *(f"Number {number}." for number in (1, 2, 4, 5)), "The end."]
+        transcript = await fetch_transcript(proxy.url, "standup")
+        assert [said.text for said in transcript.utterances] == expected
+        assert [line.text for line in screen.values() if line.text] == [f"[ja] {text}" for text in expected]

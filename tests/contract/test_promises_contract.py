@@ -124,6 +124,18 @@ async def test_languages_no_longer_read_are_not_promised(two: Two) -> None:
     assert (await two.ana.accept("standup", utterance("all have left"))).owned == ()
 
 
+async def test_what_takes_something_back_is_promised_in_no_language(two: Two) -> None:
+    back = utterance("", id="2", replaces=("1",))
+    async with read(two.ana, "ja", "en"):
+        await two.ana.accept("standup", HELLO)
+        assert await two.ben.accept("standup", back) == Accepted(2, last=2)
+        assert await two.ana.accept("standup", back) == Accepted(2, known=True, last=2)
+        assert await two.ana.find_utterance("standup", back.key) == back
+        assert (await two.ben.read("standup", 1)).publications[0].event == Said(back)
+        correction = utterance("hallo", id="3", replaces=("1",))
+        assert (await two.ana.accept("standup", correction)).owned == ("ja",)
+
+
 async def test_new_readers_learn_how_much_was_said(two: Two) -> None:
     await two.ana.accept("standup", HELLO)
     async with read(two.ben, "ja") as before:

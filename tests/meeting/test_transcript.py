@@ -7,6 +7,7 @@ import io
 import re
 import unicodedata
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -529,3 +530,60 @@ def test_a_file_has_all_of_it() -> None:
 def test_nothing_is_lost(text: str, lang: str) -> None:
     parts = texts(readable(spoken(text, None, lang)), lang)
     assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+# ---------------------------------------------------------------- corrections
+
+
+def correction(text: str, *replaces: str, id: str, by: str = ANA, **times: Any) -> Said:
+    made = said(text, by=by, id=id, **times)
+    return replace(made, utterance=replace(made.utterance, replaces=replaces))
+
+
+def test_a_correction_has_the_place_and_the_times_of_what_it_replaces() -> None:
+    made = meeting(
+        (0, said("On Tuesday.", id="1", start_ms=1_000, end_ms=3_000)),
+        (2_000, said("Good.", id="2", by=KENJI, start_ms=4_000, end_ms=5_000)),
+        (3_000, translated("火曜日に。", id="1")),
+        (9_000, correction("On Thursday.", "1", id="3")),
+        (9_500, translated("また火曜日に。", id="1")),
+        (9_900, translated("木曜日に。", id="3")),
+    )
+    assert subrip(made, ["en", "ja"]).split("\n\n")[0] == (
+        "1\n00:00:01,000 --> 00:00:03,000\nAna: On Thursday.\n木曜日に。"
+    )
+    assert "On Tuesday" not in webvtt(made) + plain_text(made)
+    assert plain_text(made, ["en"]).splitlines() == ["[00:00:01] Ana: On Thursday.", "[00:00:04] Kenji: Good."]
+    corrected = made.utterances[0]
+    assert (corrected.at_ms, corrected.offset, corrected.replaces) == (BEGAN_MS, 1, ("1",))
+    assert [spans for *spans, _ in spans(made)] == [[1_000, 3_000], [4_000, 5_000]]
+
+
+def test_a_correction_with_times_has_its_own() -> None:
+    made = meeting(said("One.", start_ms=0, end_ms=9), correction("Two.", "1", id="2", start_ms=5, end_ms=8))
+    assert made.utterances[0].position_ms == (5, 8)
+
+
+def test_one_correction_of_several_segments_has_the_time_of_all() -> None:
+    made = meeting(
+        said("One.", id="1", start_ms=0, end_ms=10),
+        said("Two.", id="1~2", start_ms=10, end_ms=20),
+        correction("One, two.", "1", "1~2", id="2"),
+    )
+    assert [(each.utterance.text, each.position_ms) for each in made.utterances] == [("One, two.", (0, 20))]
+
+
+def test_what_was_taken_back_is_nowhere() -> None:
+    made = meeting(
+        said("My number.", id="1"),
+        said("Well.", id="2"),
+        correction(" ", "1", id="3"),
+        translated("私の番号。", id="1"),
+        correction("Once more.", "1", id="4"),
+    )
+    assert [each.utterance.text for each in made.utterances] == ["Well.", "Once more."]
+
+
+def test_nobody_corrects_what_another_said() -> None:
+    made = meeting(said("Mine."), correction("Yours.", "1", id="2", by=KENJI))
+    assert [each.utterance.text for each in made.utterances] == ["Mine.", "Yours."]

@@ -401,6 +401,17 @@ async def test_one_id_in_two_logs_keeps_each_text() -> None:
         assert {(each.text, each.target) for each in r.engine.requests} == {("One.", "de"), ("Two.", "fr")}
 
 
+async def test_taken_over_text_that_was_corrected_meanwhile_is_not_translated() -> None:
+    async with stage() as r:
+        left = await r.left("One.", "de")
+        correction = said("Two.", 1, "c", "ana", final=True)
+        await r.finals.accept(r.room, replace(correction, replaces=("u",)))
+        await r.finals.take_over(r.room, left)
+        await r.finals.quiet()
+        assert r.engine.requests == []
+        assert await outcomes(r) == [("u", "de", "cancelled")]
+
+
 async def test_text_that_kills_gateways_is_given_up() -> None:
     async with stage() as r:
         await r.finals.take_over(r.room, await r.left("One.", "de", tries=4))

@@ -12,6 +12,21 @@ async function say(session, ...texts) {
   return ids;
 }
 
+// ---- corrections
+
+test("a correction and what takes something back are sent, and queued, with what they replace", async () => {
+  const session = new Session();
+  session.client.final({ text: "", lang: "en", id: "b", replaces: "u1" });
+  await settle();
+  assert.deepEqual(session.of("utterance.queued"), [
+    { type: "utterance.queued", id: "b", lang: "en", text: "", replaces: "u1" },
+  ]);
+  const socket = await session.open();
+  const { id, text, replaces } = socket.take("utterance.final");
+  assert.deepEqual([id, text, replaces], ["b", "", "u1"]);
+  assert.deepEqual(session.of("utterance.refused"), []);
+});
+
 // ---- finals
 
 test("a final that is refused for a while is sent again, and none overtakes it", async () => {

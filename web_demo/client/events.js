@@ -43,14 +43,15 @@
  *     that the connection is lost
  *   - `unreachable`, with the state `reconnecting`: no connection could be opened
  *   - `not_found`, with the state `closed`: the server knows no stream at this address
- * - `utterance.queued`: a final of this client waits for a session, or for a gateway that does not answer
+ * - `utterance.queued`: a final of this client waits for a session, or for a gateway that does not answer; `replaces`, if it
+ *   is to correct or take back what was said
  * - `utterance.refused`: the gateway will not accept an utterance of this client, and nothing more comes for it
  *
  * `session.started` comes with every connection. Unfinished translations then start again: their first delta replaces
  * the old text. The same holds after a `session.updated` whose stability is `final`, and for a language that is read
  * again. `participant.left` also comes for those who left during a lost connection, and for one's own old participant
  * if the session is a new one.
- * @typedef {{type: "utterance.queued", id: string, lang: string, text: string}} UtteranceQueued
+ * @typedef {{type: "utterance.queued", id: string, lang: string, text: string, replaces?: string}} UtteranceQueued
  * @typedef {{type: "utterance.refused", id: string, code: string, message: string}} UtteranceRefused
  * @typedef {ServerMessage | StateChanged | UtteranceQueued | UtteranceRefused} ClientEvent
  */

@@ -250,7 +250,8 @@ export class GatewayClient {
 
   /**
    * Send a complete utterance, after those before it were answered, and again until it is accepted or refused for good.
-   * One without text cancels what was begun.
+   * One without text cancels what was begun. With `replaces` it corrects an utterance that was accepted, for everybody and in
+   * the transcript; without text it takes it back.
    * @param {Said} said `id`: an utterance that began with `partial`, or one to try again.
    * @returns {string} The utterance's id.
    */
@@ -388,6 +389,10 @@ export class GatewayClient {
   #onMessage(message) {
     this.#lastError = message.type === "error" ? message : null;
     if (message.type === "session.started") return this.#onStarted(message);
+    if (message.type === "utterance.replaced") {
+      const replaced = this.#position.replace(message);
+      return replaced === null ? undefined : this.#emitter.emit(replaced);
+    }
     if (!this.#position.isNew(message)) return;
     this.#participants.onMessage(message);
     this.#refresher.onMessage(message);

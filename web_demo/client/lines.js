@@ -2,12 +2,19 @@
 // lines; must not know how these are shown. The Python client has the same in gateway/client/lines.py;
 // tests/client/lines.json is played in both.
 
+import { evictOldest } from "./evict_oldest.js";
+
 /** @import {ClientEvent} from "./events.js" */
+/** @import {UtteranceReplaced} from "./messages.js" */
+
+// Utterances whose lines are remembered, so that a correction finds them.
+const MAX_SHOWN = 4_096;
 
 /**
  * An utterance in a language that is read, as it is to be shown now.
  * @typedef {object} Line
- * @property {string} key The same for every state of one line, and for no other line.
+ * @property {string} key The same for every state of one line, and for no other line. A correction is another state of
+ *   the line.
  * @property {string} participant Public id of the speaker in the meeting.
  * @property {string} utterance
  * @property {string} speaker The speaker's name; may be empty.
@@ -17,7 +24,8 @@
  * @property {string} tentative Text after it that may still change.
  * @property {boolean} final Whether it is complete.
  * @property {string | null} failure Why there is no translation, in one sentence.
- * @property {boolean} gone Whether it will never be final, because the speaker gave it up or left: remove the line.
+ * @property {boolean} gone Whether it will never be final, because the speaker gave it up or left, or was taken back: remove
+ *   the line.
  */
 
 /** @typedef {{participant: string, utterance: string, lang: string}} Shown */
@@ -27,6 +35,11 @@
 export class Lines {
   /** Those that are not final. @type {Map<string, Line>} */
   #growing = new Map();
+  /**
+   * Utterance → its lines by language, each in its newest state; a correction has those of what it replaces.
+   * @type {Map<string, Map<string, Line>>}
+   */
+  #shown = new Map();
   #reader;
   #nameOf;
 
@@ -52,7 +65,7 @@ export class Lines {
         return this.#show(event, { speaker: event.speaker, committed, tentative, final: event.final });
       }
       case "translation.delta": {
-        const before = this.#growing.get(keyOf(event))?.committed ?? "";
+        const before = this.#growing.get(this.#keyOf(event))?.committed ?? "";
         return this.#show(event, { committed: before + event.committed, tentative: event.tentative });
       }
       case "translation.final":
@@ -61,6 +74,8 @@ export class Lines {
         return this.#show(event, { speaker: event.speaker, committed: "", final: true, failure: event.message });
       case "utterance.cancelled":
         return this.#remove((line) => line.participant === event.participant && line.utterance === event.utterance);
+      case "utterance.replaced":
+        return this.#replace(event);
       case "participant.left":
         return this.#remove((line) => line.participant === event.participant);
       case "session.updated":
@@ -84,25 +99,66 @@ export class Lines {
    */
   #show(event, change) {
     const { participant, utterance, lang } = event;
-    const key = keyOf(event);
+    const key = this.#keyOf(event);
     const speaker = this.#nameOf(participant);
     const before = this.#growing.get(key) ?? { key, participant, utterance, speaker, lang, committed: "" };
     const after = { ...before, tentative: "", final: false, failure: null, gone: false, ...change };
     const line = { ...after, text: after.committed + after.tentative };
     if (line.final) this.#growing.delete(key);
     else this.#growing.set(key, line);
+    this.#linesOf(participant, utterance).set(lang, line);
     return [line];
+  }
+
+  /** @param {Shown} event */
+  #keyOf({ participant, utterance, lang }) {
+    const before = this.#shown.get(`${participant}/${utterance}`)?.get(lang);
+    return before?.key ?? `${participant}/${utterance}/${lang}`;
+  }
+
+  /** @param {string} participant @param {string} utterance */
+  #linesOf(participant, utterance) {
+    const key = `${participant}/${utterance}`;
+    const lines = this.#shown.get(key) ?? new Map();
+    this.#shown.set(key, lines);
+    evictOldest(this.#shown, MAX_SHOWN);
+    return lines;
+  }
+
+  /**
+   * The first line of each language is to show the correction; until it comes, the line is empty.
+   * @param {UtteranceReplaced} event
+   */
+  #replace({ participant, utterances, by }) {
+    /** @type {Line[]} */
+    const changed = [];
+    /** @type {Map<string, Line>} */
+    const kept = new Map();
+    for (const id of utterances) {
+      const lines = this.#shown.get(`${participant}/${id}`) ?? new Map();
+      this.#shown.delete(`${participant}/${id}`);
+      for (const [lang, before] of lines) {
+        this.#growing.delete(before.key);
+        const gone = by === null || kept.has(lang);
+        const empty = { text: "", committed: "", tentative: "", final: false, failure: null, gone };
+        const line = { ...before, ...empty, utterance: gone ? before.utterance : by };
+        changed.push(line);
+        if (gone) continue;
+        kept.set(lang, line);
+        this.#growing.set(line.key, line);
+      }
+    }
+    for (const [lang, line] of kept) this.#linesOf(participant, line.utterance).set(lang, line);
+    return changed;
   }
 
   /** @param {(line: Line) => boolean} applies */
   #remove(applies) {
     const removed = [...this.#growing.values()].filter(applies);
-    for (const { key } of removed) this.#growing.delete(key);
+    for (const { key, participant, utterance, lang } of removed) {
+      this.#growing.delete(key);
+      this.#shown.get(`${participant}/${utterance}`)?.delete(lang);
+    }
     return removed.map((line) => ({ ...line, text: "", committed: "", tentative: "", gone: true }));
   }
-}
-
-/** @param {Shown} event */
-function keyOf({ participant, utterance, lang }) {
-  return `${participant}/${utterance}/${lang}`;
 }

@@ -3,7 +3,7 @@
 
 import { evictOldest } from "./evict_oldest.js";
 
-/** @import {ServerMessage, SessionStarted} from "./messages.js" */
+/** @import {ServerMessage, SessionStarted, UtteranceReplaced} from "./messages.js" */
 
 // How many publications are recognised when they are repeated.
 const MAX_RECEIVED = 4_096;
@@ -14,6 +14,8 @@ export class LogPosition {
   #offset = 0;
   /** Publication → its newest revision. @type {Map<string, number>} */
   #received = new Map();
+  /** Utterance → what it was corrected by; null: it was taken back. @type {Map<string, string | null>} */
+  #replaced = new Map();
 
   /** What `session.start` needs to resume the session; null if there is none. */
   get resume() {
@@ -35,7 +37,8 @@ export class LogPosition {
 
   /**
    * @param {ServerMessage} message
-   * @returns {boolean} False if it repeats a publication, or is a delta of a translation that is final already.
+   * @returns {boolean} False if it repeats a publication, is a delta of a translation that is final already, or is of what
+   *   was corrected or taken back.
    */
   isNew(message) {
     if ("offset" in message && message.offset !== null) this.#offset = Math.max(this.#offset, message.offset);
@@ -55,6 +58,36 @@ export class LogPosition {
   }
 
   /**
+   * Note a correction.
+   * @param {UtteranceReplaced} message
+   * @returns {UtteranceReplaced | null} It, with the utterances that stood until now; null if it tells nothing new.
+   */
+  replace(message) {
+    const { participant, by } = message;
+    const standing = message.utterances.map((id) => this.#standing(participant, id, by)).filter((id) => id !== null);
+    for (const id of standing) {
+      this.#replaced.set(keyOf(participant, id), by);
+      evictOldest(this.#replaced, MAX_RECEIVED);
+    }
+    return standing.length === 0 ? null : { ...message, utterances: [...new Set(standing)] };
+  }
+
+  /**
+   * What stands where an utterance stood; null: nothing, or `by` has replaced it before.
+   * @param {string} participant
+   * @param {string | null} id
+   * @param {string | null} by
+   */
+  #standing(participant, id, by) {
+    for (let newer; id !== null; id = newer) {
+      newer = this.#replaced.get(keyOf(participant, id));
+      if (newer === undefined) break;
+      if (newer === by) return null;
+    }
+    return id;
+  }
+
+  /**
    * @param {{participant: string, utterance: string, rev: number}} message
    * @param {string} kind What it says about the utterance.
    * @param {boolean} isPublication
@@ -66,6 +99,11 @@ export class LogPosition {
       this.#received.set(key, rev);
       evictOldest(this.#received, MAX_RECEIVED);
     }
-    return isNew;
+    return isNew && !this.#replaced.has(keyOf(participant, utterance));
   }
+}
+
+/** @param {string} participant @param {string} utterance */
+function keyOf(participant, utterance) {
+  return JSON.stringify([participant, utterance]);
 }

@@ -59,6 +59,8 @@
  * @typedef {{type: "utterance.cancelled", participant: string, utterance: string}} UtteranceCancelled
  * @typedef {{type: "caption", participant: string, utterance: string, speaker: string, lang: string, rev: number,
  *   text: string, final: boolean, offset: number | null, at_ms?: number}} Caption
+ * @typedef {{type: "utterance.replaced", participant: string, utterances: string[],
+ *   by: string | null}} UtteranceReplaced
  * @typedef {{type: "translation.delta", participant: string, utterance: string, lang: string, rev: number,
  *   committed: string, tentative: string}} TranslationDelta
  * @typedef {{type: "translation.final", participant: string, utterance: string, speaker: string, lang: string,
@@ -70,7 +72,7 @@
  *   utterance?: string | null, field?: string | null}} GatewayError
  * @typedef {{type: "pong", nonce: string}} Pong
  * @typedef {SessionStarted | SessionUpdated | LanguagesChanged | SessionDraining | ParticipantJoined |
- *   ParticipantUpdated | ParticipantLeft | MeetingLocked | TokenExpiring | SessionRefreshed | UtteranceAccepted | UtteranceCancelled | Caption |
+ *   ParticipantUpdated | ParticipantLeft | MeetingLocked | TokenExpiring | SessionRefreshed | UtteranceAccepted | UtteranceCancelled | UtteranceReplaced | Caption |
  *   TranslationDelta | TranslationFinal | TranslationFailed | GatewayError | Pong} ServerMessage
  */
 

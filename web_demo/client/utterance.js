@@ -17,8 +17,10 @@ function randomId() {
  * @property {number | undefined} [start_ms] Where it begins in the speaker's audio.
  * @property {number | undefined} [end_ms] Where it ends there.
  * @property {string | undefined} [traceparent] The span that a final belongs to in a trace of yours (W3C Trace Context).
+ * @property {string | undefined} [replaces] An utterance of this client that a final corrects, or takes back if it has no
+ *   text; with `~` and a number, one segment of it.
  */
-/** What else is sent with it. @typedef {Pick<Said, "start_ms" | "end_ms" | "traceparent">} Times */
+/** What else is sent with it. @typedef {Pick<Said, "start_ms" | "end_ms" | "traceparent" | "replaces">} Times */
 
 export class Utterance {
   text = "";

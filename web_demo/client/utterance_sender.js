@@ -56,7 +56,7 @@ export class UtteranceSender {
   }
 
   /**
-   * A final without text cancels an utterance that was begun.
+   * A final without text cancels an utterance that was begun, or takes back what it replaces.
    * @param {Said} final
    * @param {{code: string, message: string} | null} refusal Why nothing more can be said; null while it can.
    * @returns {string} The utterance's id.
@@ -64,7 +64,7 @@ export class UtteranceSender {
   final(final, refusal) {
     const said = wellFormed(final);
     if (said.id !== undefined && this.#queue.find(said.id)?.final) return said.id;
-    const isEmpty = said.text.trim() === "";
+    const isEmpty = said.text.trim() === "" && said.replaces === undefined;
     // One that was accepted stays what it is.
     if (isEmpty && said.id !== undefined && this.#queue.isAccepted(said.id)) return said.id;
     const utterance = this.#queue.conclude(said);
@@ -136,8 +136,9 @@ export class UtteranceSender {
     for (const utterance of this.#queue.finals) {
       if ((utterance.sent && !isStalled) || utterance.queued) continue;
       utterance.queued = true;
-      const { id, lang, text } = utterance;
-      this.#session.emit({ type: "utterance.queued", id, lang, text });
+      const { id, lang, text, times } = utterance;
+      const { replaces } = times;
+      this.#session.emit({ type: "utterance.queued", id, lang, text, ...(replaces !== undefined && { replaces }) });
     }
   }
 
@@ -146,10 +147,10 @@ export class UtteranceSender {
    * @param {Utterance} utterance
    * @returns {boolean} False if it is too large: the gateway's refusal could not name the utterance.
    */
-  #sendRevision(type, { id, rev, text, lang, times: { traceparent, ...times } }) {
+  #sendRevision(type, { id, rev, text, lang, times: { traceparent, replaces, ...times } }) {
     if (this.limits !== null && [...id].length > this.limits.id_chars) return false;
-    const trace = type === "utterance.final" && traceparent !== undefined ? { traceparent } : {};
-    const message = { type, id, rev, text, lang: lang || null, ...position(times), ...trace };
+    const ofFinal = type === "utterance.final" ? { traceparent, replaces } : {};
+    const message = { type, id, rev, text, lang: lang || null, ...position(times), ...ofFinal };
     return this.#session.send(message, this.limits?.message_bytes);
   }
 

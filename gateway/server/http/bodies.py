@@ -254,6 +254,10 @@ class TranscriptUtterance(Struct, frozen=True):
         dict[str, TranscriptText], Meta(description="By language, for every language that was asked for.")
     ]
     offset: Annotated[int, Meta(description="Its position in the log: what `before` takes.")]
+    replaces: Annotated[
+        list[str] | UnsetType,
+        Meta(description="Of a correction: the ids of what it stands in place of, with their time and position."),
+    ] = UNSET
 
 
 class TranscriptAnswer(Struct, frozen=True):

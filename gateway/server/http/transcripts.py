@@ -33,7 +33,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import Grant, account_of_tenant, hash_of_meeting, meeting_key
 from gateway.domain.languages import normalise
-from gateway.domain.log import Page, Publication, Said
+from gateway.domain.log import Page, Publication, Said, Utterance, UtteranceKey
 from gateway.domain.ports import Engine, EventLog
 from gateway.meeting.transcript import Spoken, marked, plain_text, readable, subrip, transcript, webvtt
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
@@ -145,7 +145,7 @@ class Transcripts:
         async with self._thread.turn(account):
             page = await self._kept(tenant, meeting, part)
             # A long transcript takes a while, and live meetings must not wait.
-            content = await self._thread.run_now(partial(_content, format, meeting, page, langs, mark))
+            content = await self._thread.run_now(partial(_content, format, meeting, page, langs, mark, part))
         name = ".".join([meeting.strip("."), "-".join(langs), format] if langs else [meeting.strip("."), format])
         headers = {
             "Cache-Control": "no-store",
@@ -186,28 +186,38 @@ class Transcripts:
         return Page(epoch, held[0].offset, held[-1].offset, tuple(held))
 
     async def _part(self, key: str, page: Page, part: Part) -> Page:
-        """The utterances of a part with their outcomes; `first` and `last` are those of the whole log."""
+        """What a part is made of; `first` and `last` are those of the whole log."""
         end = min(part.before - 1, page.last) if part.before is not None else page.last
-        said: list[Publication] = []
-        outcomes: list[Publication] = []
+        # Outcomes and corrections that came soon after it.
+        later: list[Publication] = []
+        high, last = end, min(page.last, end + _OUTCOMES_WITHIN)
+        while high < last:
+            read = (await self._next(key, page.epoch, high, min(_PAGE, last - high))).publications
+            if not read:
+                break
+            later += [each for each in read if (said := _said(each)) is None or said.replaces]
+            high = read[-1].offset
         # Backwards until there are enough utterances. Outcomes of still earlier ones are left out by `transcript`.
-        high = end
-        while high >= page.first and len(said) < part.last:
+        held, high = later, end
+        while high >= page.first and len(transcript(_in_place(held)).utterances) < part.last:
             low = max(high - _PAGE, page.first - 1)
             read = (await self._next(key, page.epoch, low, high - low)).publications
             # A log that was trimmed meanwhile goes on behind where the reading ends.
-            read = tuple(each for each in read if each.offset <= high)
-            said = [each for each in read if isinstance(each.event, Said)] + said
-            outcomes = [each for each in read if not isinstance(each.event, Said)] + outcomes
+            held = [*(each for each in read if each.offset <= high), *held]
             high = low
-        last = min(page.last, end + _OUTCOMES_WITHIN)
-        while end < last:
-            read = (await self._next(key, page.epoch, end, min(_PAGE, last - end))).publications
-            if not read:
-                break
-            outcomes += [each for each in read if not isinstance(each.event, Said)]
-            end = read[-1].offset
-        return Page(page.epoch, page.first, page.last, (*said[-part.last :], *outcomes))
+        placed = {each.offset for each in _in_place(held)}
+        without = [
+            said for each in held if each.offset not in placed and each.offset <= end and (said := _said(each))
+        ]
+        alone = {said.key for said in without if not await self._holds_replaced(key, said)}
+        return Page(page.epoch, page.first, page.last, tuple(_in_place(held, alone)))
+
+    async def _holds_replaced(self, key: str, correction: Utterance) -> bool:
+        """Whether the log still has something in whose place it stands."""
+        for id in correction.replaces:
+            if await self._log.find_utterance(key, (correction.participant, id)) is not None:
+                return True
+        return False
 
     async def _next(self, key: str, epoch: str, after: int, limit: int) -> Page:
         """Raises `LogUnavailable` if a new log began since the reading began."""
@@ -246,6 +256,28 @@ def _joined(held: list[Publication], read: Sequence[Publication]) -> list[Public
 
 
 # ---------------------------------------------------------------- parts
+
+
+def _said(publication: Publication) -> Utterance | None:
+    event = publication.event
+    return event.utterance if isinstance(event, Said) else None
+
+
+def _in_place(publications: Sequence[Publication], alone: Collection[UtteranceKey] = ()) -> list[Publication]:
+    """Without corrections of what is not among them: these belong to another part.
+
+    alone: corrections that belong here, as the log does not have any more what they replace.
+    """
+    keys: set[UtteranceKey] = set()
+    found = []
+    for publication in publications:
+        if (said := _said(publication)) is not None:
+            replaced = [(said.participant, id) for id in said.replaces]
+            if replaced and said.key not in alone and keys.isdisjoint(replaced):
+                continue
+            keys.add(said.key)
+        found.append(publication)
+    return found
 
 
 class Part(Struct, frozen=True):
@@ -313,8 +345,10 @@ def languages(values: Sequence[str], *, known: Collection[str] | None, most: int
 # ---------------------------------------------------------------- formats
 
 
-def _json(meeting: str, page: Page, langs: Sequence[str]) -> bytes:
+def _json(meeting: str, page: Page, langs: Sequence[str], part: Part | None) -> bytes:
     spoken = transcript(page.publications).utterances
+    if part is not None:
+        spoken = spoken[-part.last :]
     if not langs:  # every language there is
         langs = sorted({lang for each in spoken for lang in (*each.translations, *each.failures)})
     head = TranscriptAnswer(
@@ -345,6 +379,7 @@ def _utterance(spoken: Spoken, langs: Sequence[str]) -> TranscriptUtterance:
         end_ms=said.end_ms,
         translations={lang: _text(spoken, lang) for lang in langs},
         offset=spoken.offset,
+        replaces=list(spoken.replaces) or UNSET,
     )
 
 
@@ -358,10 +393,10 @@ def _text(spoken: Spoken, lang: str) -> TranscriptText:
     return TranscriptText("missing", None)
 
 
-def _content(format: str, meeting: str, page: Page, langs: Sequence[str], mark: bool) -> bytes:
+def _content(format: str, meeting: str, page: Page, langs: Sequence[str], mark: bool, part: Part | None) -> bytes:
     """The file in one of `MEDIA_TYPES`."""
     if format == "json":
-        return _json(meeting, page, langs)
+        return _json(meeting, page, langs, part)
     spoken = transcript(page.publications)
     if mark:
         spoken = marked(spoken)

@@ -285,11 +285,10 @@ class RedisEventLog:
         key = entries.key_digest(utterance.key)
         text = entries.text_digest(utterance, self.store.seal.digest_key)
         attempt = secrets.token_bytes(8)
+        source = "" if utterance.is_taking_back else utterance.lang
         session, number = (fence.session, fence.number) if fence is not None else (b"", 0)
         with self._unanswered.until_answered(UnansweredPromise(meeting, key=key)):
-            reply = await self._append(
-                "accept", meeting, utterance, key, text, attempt, utterance.lang, session, number
-            )
+            reply = await self._append("accept", meeting, utterance, key, text, attempt, source, session, number)
             if len(reply) > 1:
                 await self._hold_account_to_bound(meeting, *reply[6:])
         if reply == [b"moved"]:

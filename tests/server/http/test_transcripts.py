@@ -384,14 +384,14 @@ async def test_one_address_gets_a_few_transcripts_at_once() -> None:
 # ---------------------------------------------------------------- parts
 
 
-def sentences(count: int) -> list[LoggedEvent]:
+def sentences(count: int, first: int = 1) -> list[LoggedEvent]:
     """Utterances, each with its translation two positions behind it: 1 2 [1] 3 [2] 4 [3] …"""
     events: list[LoggedEvent] = []
-    for n in range(1, count + 1):
+    for n in range(first, first + count):
         events.append(said(n, f"Sentence {n}."))
-        if n > 1:
+        if n > first:
             events.append(translated(n - 1, f"[ja] {n - 1}"))
-    return [*events, translated(count, f"[ja] {count}")]
+    return [*events, translated(first + count - 1, f"[ja] {first + count - 1}")]
 
 
 async def part_of(client: httpx.AsyncClient, query: str) -> tuple[list[tuple[str, str | None]], dict[str, Any]]:
@@ -481,3 +481,42 @@ async def test_trimmed_part_has_the_rest() -> None:
     async with serving(log) as client:
         part, _ = await part_of(client, "last=5&before=5")
     assert [utterance for utterance, _ in part] == ["4"]
+
+
+def corrected(n: int, text: str, *replaces: int) -> Said:
+    return said(n, text, replaces=tuple(map(str, replaces)))
+
+
+async def test_corrections_stand_in_their_place_whatever_the_parts() -> None:
+    events = [*sentences(60), corrected(201, "Better 10.", 10), corrected(202, "", 20), *sentences(60, first=61)]
+    events += [corrected(203, "Best 10.", 201), translated(203, "[ja] Best 10."), corrected(204, "Better 61.", 61)]
+    async with serving(await log_of(*events, max_publications=1_000)) as client:
+        whole, _ = await part_of(client, "")
+        seen: list[tuple[str, str | None]] = []
+        before = ""
+        while True:
+            got = await client.get(f"/standup/transcript.json?lang=ja&last=7{before}")
+            utterances = got.json()["utterances"]
+            seen = [*((each["utterance"], each["translations"]["ja"]["text"]) for each in utterances), *seen]
+            if len(utterances) < 7:
+                break
+            before = f"&before={utterances[0]['offset']}"
+        (answer,) = [
+            each
+            for each in (await client.get("/standup/transcript.json")).json()["utterances"]
+            if each["utterance"] == "203"
+        ]
+    assert seen == whole
+    assert [id for id, _ in whole] == [{10: "203", 61: "204"}.get(n, str(n)) for n in range(1, 121) if n != 20]
+    assert (answer["text"], answer["replaces"]) == ("Best 10.", ["10", "201"])
+
+
+async def test_a_correction_of_what_was_trimmed_is_in_the_part_where_it_was_said() -> None:
+    events = [said(1, "Wrong."), said(2, "Two."), corrected(3, "Right.", 1), said(4, "Four."), said(5, "Five.")]
+    async with serving(await log_of(*events, max_publications=4)) as client:
+        whole, _ = await part_of(client, "")
+        part, _ = await part_of(client, "last=3")
+        earlier, _ = await part_of(client, "last=3&before=3")
+    assert [id for id, _ in whole] == ["2", "3", "4", "5"]
+    assert [id for id, _ in part] == ["3", "4", "5"]
+    assert [id for id, _ in earlier] == ["2"]

@@ -10,9 +10,10 @@ import { askForToken } from "../session/token_source.js";
  * why; `missing`: no participant read this language then, or it is not finished. `unsure`: a reader should be warned.
  * @typedef {{status: "original" | "translated" | "failed" | "missing", text: string | null, code: string | null,
  *   unsure?: boolean}} Rendering
+ * `replaces`, of a correction: the ids of what it stands in place of, with their time and position.
  * @typedef {{participant: string, utterance: string, speaker: string, lang: string, rev: number, text: string,
  *   at_ms: number, start_ms: number | null, end_ms: number | null,
- *   translations: {[lang: string]: Rendering}, offset: number}} TranscriptUtterance
+ *   translations: {[lang: string]: Rendering}, offset: number, replaces?: string[]}} TranscriptUtterance
  * @typedef {{meeting: string, epoch: string, from_offset: number, to_offset: number, complete: boolean,
  *   languages: string[], utterances: TranscriptUtterance[]}} Transcript
  */

@@ -117,6 +117,10 @@ export class UtteranceTracker {
         return;
       case "utterance.cancelled":
         return this.#remove(({ key }) => key === keyOf(name, event.participant, event.utterance));
+      case "utterance.replaced": {
+        const keys = event.utterances.map((id) => keyOf(name, event.participant, id));
+        return this.#remove(({ key }) => keys.includes(key));
+      }
       case "participant.left":
         return this.#remove(({ participant, acceptedMs }) => participant === event.participant && acceptedMs === null);
       case "utterance.refused":

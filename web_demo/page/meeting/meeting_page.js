@@ -7,12 +7,13 @@ import { addressNote } from "../engine/address_note.js";
 import { EngineMonitor } from "../engine/engine_monitor.js";
 import { modelLine } from "../engine/model_line.js";
 import { askToJoin } from "../people/join_dialog.js";
+import { confirmed } from "../people/confirm_dialog.js";
 import { HostControls } from "../people/host_controls.js";
 import { PeopleList } from "../people/people_list.js";
 import { ShareDialog } from "../people/share_dialog.js";
 import { ReadingSettings } from "../settings/reading_settings.js";
 import { skipLinks } from "../settings/skip_links.js";
-import { Composer } from "../speaking/composer.js";
+import { Composer, segmentOf } from "../speaking/composer.js";
 import { hideAlert, showAlert, withdrawAlert } from "../status/alert.js";
 import { ConnectionBanner } from "../status/connection_banner.js";
 import { EarlierRows } from "../transcript/earlier.js";
@@ -40,6 +41,7 @@ import { keepScreenAwake } from "../ui/wake_lock.js";
 /** @import {ClientEvent, StateChanged} from "../../client/events.js" */
 /** @import {GatewayError, LanguagesChanged, Limits, SessionStarted} from "../../client/messages.js" */
 /** @import {Access} from "../access/access.js" */
+/** @import {Entry} from "../transcript/entry.js" */
 /** @import {DisplaySettings} from "../settings/display_settings.js" */
 /** @import {Reading, Targets} from "../settings/reading_settings.js" */
 /** @import {LoadingCard} from "../status/loading_card.js" */
@@ -160,6 +162,8 @@ export class MeetingPage {
       transcript: this.#transcript,
       nameOf,
       onCancel: (entry) => this.#client.cancel(entry.utterance),
+      onCorrect: (entry) => this.#correct(entry),
+      onTakeBack: (entry) => void this.#takeBack(entry),
     });
     this.#announcer = new ScreenReaderAnnouncer({ transcript: this.#transcript });
     this.#spoken = new SpokenTranslation({ transcript: this.#transcript, nameOf });
@@ -387,6 +391,20 @@ export class MeetingPage {
     this.#showRole(true);
     this.#client.speak(this.#composer.usual);
     this.#composer.focus();
+  }
+
+  /** @param {Entry} entry */
+  #correct(entry) {
+    if (!this.#speaking.isSpeaking) this.#startSpeaking();
+    this.#composer.correct(entry);
+  }
+
+  /** @param {Entry} entry */
+  async #takeBack({ utterance, text }) {
+    const title = t("transcript.take_back_title");
+    const texts = [text, t("transcript.take_back_text")];
+    if (!(await confirmed({ title, texts, action: t("transcript.take_back") }))) return;
+    this.#client.final({ text: "", replaces: segmentOf(utterance) });
   }
 
   #retry() {

@@ -2,7 +2,7 @@
 
 import { sampleSentences } from "../samples/sample_sentences.js";
 import { SimulatedSpeech } from "../samples/simulated_speech.js";
-import { element, setIfChanged } from "../ui/dom.js";
+import { button, element, setIfChanged } from "../ui/dom.js";
 import { checkbox } from "../ui/form_controls.js";
 import { preferredLanguages, textDirection } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
@@ -63,6 +63,14 @@ function isRevision(earlier, text) {
   return same >= earlier.length / 2;
 }
 
+/**
+ * The name of what a row shows: it may be one segment of an utterance.
+ * @param {string} utterance
+ */
+export function segmentOf(utterance) {
+  return /~\d+$/.test(utterance) ? utterance : `${utterance}~1`;
+}
+
 export class Composer {
   element = make("form", "composer", "composer", { ariaLabel: t("empty.speak") });
   #client;
@@ -90,6 +98,8 @@ export class Composer {
     textContent: t("composer.demo"),
     hidden: true,
   });
+  /** Says that what was said is being corrected, and ends that. */
+  #correcting = make("p", "hint composer-correcting", "correcting", { role: "status", hidden: true });
   #note = make("span", "hint composer-note", "composer-note", { role: "status", id: "composer-note" });
   /** Speaks another language, where what is said looks like one. */
   #switch = make("button", "quiet composer-switch", "switch-language", { type: "button", hidden: true });
@@ -117,6 +127,11 @@ export class Composer {
   #limits = null;
   /** What is typed, as the others see it. @type {{id: string, text: string} | undefined} */
   #draft;
+  /**
+   * What is being corrected, and what was in the field and spoken before.
+   * @type {{replaces: string, said: string, saidIn: string, text: string, lang: string} | undefined}
+   */
+  #correction;
   /** Sample sentences that are being said, by utterance. @type {Map<string, SimulatedSpeech>} */
   #speeches = new Map();
   /** @type {number | undefined} */
@@ -139,6 +154,7 @@ export class Composer {
     this.#text.addEventListener("input", (event) => this.#onInput(event));
     this.#text.addEventListener("compositionend", () => this.#onDraft());
     this.#select.addEventListener("change", () => {
+      if (this.#correction) return; // it was said in another language than it seemed
       savePreference("speaks", this.lang);
       this.#speak();
     });
@@ -167,7 +183,7 @@ export class Composer {
     this.#sharing.input.checked = loadPreference("share-typing") === "yes";
     line.append(this.#sentencesLabel, this.#demoHint, this.#note, this.#switch, this.#sharing.label, this.#count);
     this.#fields.append(this.#select, this.#text, this.#mic, this.#send);
-    this.element.append(this.#fields, line, this.#sentences);
+    this.element.append(this.#correcting, this.#fields, line, this.#sentences);
   }
 
   // ---------------------------------------------------------------- for the page
@@ -240,6 +256,50 @@ export class Composer {
 
   focus() {
     this.#text.focus();
+  }
+
+  /**
+   * Let the user correct what they have said; what they were typing comes back after that.
+   * @param {{utterance: string, text: string, lang: string}} said
+   */
+  correct({ utterance, text, lang }) {
+    this.#endCorrection();
+    clearTimeout(this.#pauseTimer);
+    this.#cancelDraftUnless("");
+    const before = { text: this.#text.value, lang: this.lang };
+    this.#write(text, lang);
+    this.#correction = { replaces: segmentOf(utterance), said: text, saidIn: this.lang, ...before };
+    this.#correcting.replaceChildren(
+      t("composer.correcting"),
+      " ",
+      button("quiet", t("composer.keep"), "keep", () => {
+        this.#endCorrection();
+        this.focus();
+      }),
+    );
+    this.#correcting.hidden = false;
+    this.focus();
+  }
+
+  #endCorrection() {
+    const before = this.#correction;
+    if (before === undefined) return;
+    this.#correction = undefined;
+    this.#correcting.hidden = true;
+    this.#write(before.text, before.lang);
+  }
+
+  /**
+   * Put a text into the field, in a language that is not spoken from now on.
+   * @param {string} text
+   * @param {string} lang One that is not offered changes nothing.
+   */
+  #write(text, lang) {
+    if ([...this.#select.options].some(({ value }) => value === lang)) this.#select.value = lang;
+    this.#text.lang = this.lang === DETECT ? "" : this.lang;
+    this.#text.value = text;
+    this.#remark = { text: "", isBad: false, instead: "" };
+    this.#showLength();
   }
 
   /** Speak the selected language from now on. */
@@ -333,7 +393,7 @@ export class Composer {
 
   /** @param {Event} event */
   #onInput(event) {
-    saveDraft(this.#client.meeting, this.#text.value);
+    if (!this.#correction) saveDraft(this.#client.meeting, this.#text.value);
     this.#remark = { text: "", isBad: false, instead: "" };
     this.#showLength();
     clearTimeout(this.#pauseTimer);
@@ -345,7 +405,7 @@ export class Composer {
 
   #onDraft() {
     clearTimeout(this.#pauseTimer);
-    if (this.#isTooLong() || !this.lang) return;
+    if (this.#correction || this.#isTooLong() || !this.lang) return;
     const text = this.#typed;
     this.#cancelDraftUnless(text);
     if (!text) return;
@@ -377,7 +437,12 @@ export class Composer {
     event.preventDefault();
     if (this.#isTooLong() || !this.lang) return; // Enter submits anyway; the note says what is wrong
     const text = this.#typed;
-    if (text) {
+    if (text && this.#correction) {
+      const { lang } = this;
+      const { replaces, said, saidIn } = this.#correction;
+      if (text !== said || lang !== saidIn) this.#client.final({ text, lang, replaces });
+      this.#endCorrection();
+    } else if (text) {
       this.#cancelDraftUnless(text);
       const id = this.#draft?.id;
       this.#draft = undefined;
@@ -398,6 +463,9 @@ export class Composer {
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
       this.element.requestSubmit();
+    } else if (event.key === "Escape" && this.#correction) {
+      event.stopPropagation();
+      this.#endCorrection();
     } else if (event.key === "Escape" && this.#text.value) {
       event.stopPropagation();
       this.#clear();
@@ -471,7 +539,8 @@ export class Composer {
     this.#speeches.delete(event.id);
     // A refused draft needs no message: its text is still in the field.
     if (event.id === this.#draft?.id) this.#draft = undefined;
-    else if (event.code !== "cancelled") this.#onProblem(event.message);
+    else if (event.code !== "cancelled")
+      this.#onProblem(event.code === "unknown_utterance" ? t("composer.gone") : event.message);
   }
 
   /** The gateway has detected the language of something that was said. @param {string} lang */

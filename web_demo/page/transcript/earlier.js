@@ -20,6 +20,7 @@ import { keyOf } from "./entry.js";
  * @property {string} text
  * @property {number} at_ms
  * @property {number} offset
+ * @property {string[]} [replaces] Of a correction.
  * @property {Record<string, {status: "original" | "translated" | "failed" | "missing", text: string | null, unsure?: boolean}>} translations
  */
 
@@ -138,7 +139,7 @@ class LoadError extends Error {}
  * @param {string} epoch Epoch of the log that it is from.
  * @returns {Entry}
  */
-function entryOf({ participant, utterance, speaker, lang, rev, text, at_ms, offset, translations }, epoch) {
+function entryOf({ participant, utterance, speaker, lang, rev, text, at_ms, offset, translations, replaces }, epoch) {
   /** @type {Map<string, Cell>} */
   const cells = new Map();
   /** @type {Set<string>} */
@@ -169,6 +170,14 @@ function entryOf({ participant, utterance, speaker, lang, rev, text, at_ms, offs
       cells,
       optional,
     },
-    ...{ final: true, own: false, at: new Date(at_ms), reason: "", unsent: false, isEarlier: true },
+    ...{
+      final: true,
+      own: false,
+      at: new Date(at_ms),
+      reason: "",
+      unsent: false,
+      isCorrected: replaces !== undefined,
+      isEarlier: true,
+    },
   };
 }

@@ -6,20 +6,23 @@ import { t } from "../words/words.js";
 import { cellOf, isSaid, isSettled, keyOf, unsentKey } from "./entry.js";
 
 /** @import {ClientEvent} from "../../client/events.js" */
-/** @import {Caption, SessionStarted, TranslationDelta, TranslationFailed, TranslationFinal} from "../../client/messages.js" */
+/** @import {Caption, SessionStarted, TranslationDelta, TranslationFailed, TranslationFinal, UtteranceReplaced} from "../../client/messages.js" */
 /** @import {Cell, Entry} from "./entry.js" */
 
 /**
  * @typedef {object} Change
  * @property {Entry} entry
  * @property {string} lang Language of the translation that changed.
- * @property {"new" | "original" | "translation" | "gone"} what
+ * @property {"new" | "original" | "translation" | "gone" | "replaced"} what
+ * @property {string} before Of what was `replaced`: the key that the entry had.
  */
 
 // More than an hour of six people, who say 1,000 utterances.
 const MAX_ENTRIES = 2_000;
 // How many cancelled drafts are remembered until the gateway confirms that they are cancelled.
 const MAX_CANCELLED = 100;
+// How many corrections are remembered.
+const MAX_CORRECTED = 2_000;
 
 export class Transcript {
   /** @type {Map<string, Entry>} */
@@ -39,6 +42,10 @@ export class Transcript {
   #interrupted = new Map();
   /** Own drafts that were cancelled: what still comes for them is late. @type {Map<string, true>} */
   #cancelled = new Map();
+  /** Keys of what was corrected or taken back. @type {Map<string, true>} */
+  #replaced = new Map();
+  /** Keys of corrections. @type {Map<string, true>} */
+  #corrections = new Map();
   /** The languages that are read. @type {Set<string>} */
   #reads = new Set();
   /** Those that the gateway has not confirmed yet. @type {Set<string>} */
@@ -70,13 +77,29 @@ export class Transcript {
    */
   addEarlier(epoch, earlier) {
     if (epoch !== this.#epoch) return;
-    const added = earlier.filter(({ key }) => !this.#entries.has(key));
+    const added = earlier.filter(({ key, offset }) => {
+      const known = this.#entries.get(key);
+      // A correction whose place was not known goes to it.
+      const isMoved = known !== undefined && known.epoch === epoch && offset < known.offset;
+      return !this.#replaced.has(key) && (known === undefined || isMoved);
+    });
+    const placed = added.map((entry) => {
+      const { at, offset } = entry;
+      const known = this.#entries.get(entry.key);
+      return known ? { ...known, at, offset, isEarlier: true } : { ...entry, own: this.#own.has(entry.participant) };
+    });
+    for (const { key } of added) this.#entries.delete(key);
     const later = [...this.#entries];
     this.#entries.clear();
-    for (const entry of added) this.#entries.set(entry.key, { ...entry, own: this.#own.has(entry.participant) });
+    for (const entry of placed) this.#entries.set(entry.key, entry);
     for (const [key, entry] of later) this.#entries.set(key, entry);
     // The newest first: a view puts each at its beginning.
     for (const { key } of added.reverse()) this.#emit(/** @type {Entry} */ (this.#entries.get(key)), "new");
+  }
+
+  /** Whether the user can correct it or take it back. @param {Entry} entry */
+  mayCorrect({ participant, final, unsent }) {
+    return participant === this.#self && final && !unsent;
   }
 
   /**
@@ -145,6 +168,8 @@ export class Transcript {
       case "utterance.cancelled":
         this.#cancelled.delete(keyOf(event.participant, event.utterance));
         return this.#onCancelled(keyOf(event.participant, event.utterance));
+      case "utterance.replaced":
+        return this.#onReplaced(event);
       case "utterance.refused":
         return this.#onRefused(event.id, event.code, event.message);
     }
@@ -165,11 +190,14 @@ export class Transcript {
       this.#cancelled.clear();
     }
     this.#unconfirmedReads.clear();
+    const isAnother = participant !== this.#self;
     this.#own.add(participant);
     this.#self = participant;
     this.#epoch = epoch;
     this.#catchingUp = true;
     this.#void(() => true);
+    // Another participant cannot correct what was said.
+    for (const entry of isAnother ? entries : []) if (entry.own) this.#emit(entry, "original");
   }
 
   #caughtUp() {
@@ -228,9 +256,13 @@ export class Transcript {
     const entry = this.#entryOf(caption);
     if ((entry.final && !(entry.unsent && caption.final)) || (!caption.final && caption.rev <= entry.rev)) return;
     if (caption.final) this.#accepted(entry);
-    const { rev, lang, text, final, offset } = caption;
-    Object.assign(entry, { rev, lang, text, final, offset: offset ?? 0, epoch: this.#epoch });
-    if (caption.at_ms !== undefined) entry.at = new Date(caption.at_ms);
+    const { rev, lang, text, final } = caption;
+    Object.assign(entry, { rev, lang, text, final });
+    // A correction has the time and the position of what it replaces.
+    if (entry.offset === 0) {
+      Object.assign(entry, { offset: caption.offset ?? 0, epoch: this.#epoch });
+      if (caption.at_ms !== undefined) entry.at = new Date(caption.at_ms);
+    }
     this.#emit(entry, "original");
   }
 
@@ -305,6 +337,32 @@ export class Transcript {
   }
 
   /**
+   * The correction stands where what it replaces stood; what was taken back goes.
+   * @param {UtteranceReplaced} replaced
+   */
+  #onReplaced({ participant, utterances, by }) {
+    const keys = utterances.map((id) => keyOf(participant, id));
+    for (const key of keys) this.#replaced.set(key, true);
+    evictOldest(this.#replaced, MAX_CORRECTED);
+    const found = keys.flatMap((key) => this.#entries.get(key) ?? []);
+    if (by === null) return found.forEach((entry) => this.#remove(entry));
+    const key = keyOf(participant, by);
+    this.#corrections.set(key, true);
+    evictOldest(this.#corrections, MAX_CORRECTED);
+    const [first, ...others] = found;
+    if (first === undefined) return;
+    const known = this.#entries.get(key);
+    for (const entry of known === undefined ? others : [...others, known]) this.#remove(entry);
+    const before = first.key;
+    const state = { text: "", rev: 0, final: false, reason: "", cells: new Map(), optional: new Set() };
+    Object.assign(first, { ...state, key, utterance: by, isCorrected: true });
+    const entries = [...this.#entries.values()];
+    this.#entries.clear();
+    for (const entry of entries) this.#entries.set(entry.key, entry);
+    this.#emit(first, "replaced", "", before);
+  }
+
+  /**
    * Whether a message is about an own draft that was cancelled, which the gateway does not know yet.
    * @param {{participant: string, utterance: string}} message
    */
@@ -320,8 +378,9 @@ export class Transcript {
     this.#emit(entry, "original");
   }
 
-  /** @param {{id: string, lang: string, text: string}} said */
-  #onQueued({ id, lang, text }) {
+  /** @param {{id: string, lang: string, text: string, replaces?: string}} said */
+  #onQueued({ id, lang, text, replaces }) {
+    if (replaces !== undefined) return; // what it corrects is shown as it is until then
     const known = this.#ownEntries(id);
     if (known.some((entry) => isSaid(entry) && !(entry.unsent && entry.reason))) return;
     // Its translation continues where it was: the gateway does not begin it again.
@@ -395,6 +454,7 @@ export class Transcript {
     return {
       ...{ key, participant, utterance, speaker, own, at, lang: "", text: "", rev: 0, final: false },
       ...{ reason: "", unsent: false, offset: 0, epoch: "", isEarlier: false, cells: new Map(), optional: new Set() },
+      isCorrected: this.#corrections.has(key),
     };
   }
 
@@ -424,7 +484,7 @@ export class Transcript {
    * @param {Entry} entry
    * @param {Change["what"]} what
    */
-  #emit(entry, what, lang = "") {
-    for (const listener of [...this.#listeners]) listener({ entry, lang, what });
+  #emit(entry, what, lang = "", before = "") {
+    for (const listener of [...this.#listeners]) listener({ entry, lang, what, before });
   }
 }

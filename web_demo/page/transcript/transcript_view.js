@@ -72,6 +72,8 @@ export class TranscriptView {
    * @param {Transcript} options.transcript
    * @param {(tag: string) => string} options.nameOf A language's name.
    * @param {(entry: Entry) => void} options.onCancel
+   * @param {(entry: Entry) => void} options.onCorrect
+   * @param {(entry: Entry) => void} options.onTakeBack
    */
   constructor(options) {
     this.#options = options;
@@ -96,7 +98,7 @@ export class TranscriptView {
     });
     for (const part of [scroller, this.#rows, this.#measure]) sizes.observe(part);
     const { transcript } = options;
-    for (const entry of transcript.entries.values()) this.#onChange({ entry, lang: "", what: "new" });
+    for (const entry of transcript.entries.values()) this.#onChange({ entry, lang: "", what: "new", before: "" });
     transcript.listen((change) => this.#onChange(change));
     this.show(this.#shown);
     this.#draw();
@@ -146,13 +148,25 @@ export class TranscriptView {
   // ---------------------------------------------------------------- drawing, once a frame
 
   /** @param {Change} change */
-  #onChange({ entry: { key, optional }, lang, what }) {
+  #onChange({ entry: { key, optional }, lang, what, before }) {
+    if (what === "replaced") this.#rename(before, key);
     this.#hasUntranslated ||= optional.size > 0 || this.#marked.size > 0;
     // A page in the background draws nothing, maybe for hours: do not collect entries that are gone.
     if (what === "gone" && !this.#byKey.has(key)) return void this.#due.delete(key);
     const columns = this.#due.get(key) ?? new Set();
     this.#due.set(key, columns.add(what === "translation" ? lang : AS_SPOKEN));
     this.#frame ||= requestAnimationFrame(() => this.#draw());
+  }
+
+  /** The row stays where it is, and what is to be drawn keeps its order. @param {string} before @param {string} key */
+  #rename(before, key) {
+    this.#due = new Map([...this.#due].map(([each, columns]) => [each === before ? key : each, columns]));
+    const row = this.#byKey.get(before);
+    if (row === undefined) return;
+    this.#remove(key);
+    this.#byKey.delete(before);
+    this.#byKey.set(key, row);
+    row.element.dataset["key"] = key;
   }
 
   #draw() {
@@ -182,7 +196,9 @@ export class TranscriptView {
 
   /** @param {Entry} entry */
   #add(entry) {
-    const row = new UtteranceRow(entry, { ...this.#options, voice: this.#voices.of(entry) });
+    const { transcript } = this.#options;
+    const mayCorrect = (/** @type {Entry} */ each) => transcript.mayCorrect(each);
+    const row = new UtteranceRow(entry, { ...this.#options, mayCorrect, voice: this.#voices.of(entry) });
     row.show(this.#rowsShown);
     this.#byKey.set(entry.key, row);
     this.#rows.insertBefore(row.element, this.#placeOf(entry));

@@ -144,6 +144,10 @@ export class UtteranceRow {
   #name = element("bdi", ""); // a right-to-left name must not change the direction around it
   #lang = element("span", "");
   #time = element("time", "");
+  #corrected = element("span", "");
+  #correct;
+  #takeBack;
+  #mayCorrect;
   #cancel;
   #grid = element("div", "cells");
   #note = element("p", "");
@@ -164,9 +168,13 @@ export class UtteranceRow {
    * @param {import("../ui/voices.js").Voice} options.voice
    * @param {(tag: string) => string} options.nameOf
    * @param {(entry: Entry) => void} options.onCancel
+   * @param {(entry: Entry) => void} options.onCorrect
+   * @param {(entry: Entry) => void} options.onTakeBack
+   * @param {(entry: Entry) => boolean} options.mayCorrect
    */
-  constructor(entry, { voice, nameOf, onCancel }) {
+  constructor(entry, { voice, nameOf, onCancel, onCorrect, onTakeBack, mayCorrect }) {
     this.entry = entry;
+    this.#mayCorrect = mayCorrect;
     this.#nameOf = nameOf;
     this.element = element("li", entry.own ? "utterance own" : "utterance");
     Object.assign(this.element.dataset, { testid: "utterance", key: entry.key });
@@ -175,13 +183,22 @@ export class UtteranceRow {
     const name = element("span", "voice-name");
     name.append(this.#name);
     head.append(name, this.#lang);
-    head.append(this.#time);
+    this.#corrected.dataset.testid = "corrected";
+    head.append(this.#time, this.#corrected);
+    this.#correct = button("quiet row-act", t("transcript.correct"), "correct", () => onCorrect(entry));
+    this.#correct.ariaLabel = t("transcript.correct_long");
+    this.#takeBack = button("quiet row-act", t("transcript.take_back"), "take-back", () => onTakeBack(entry));
+    this.#takeBack.ariaLabel = t("transcript.take_back_long");
     this.#cancel = button("quiet row-cancel", t("transcript.cancel"), "cancel", () => {
       this.#cancel.ariaDisabled = "true"; // not `disabled`: a disabled button loses the focus
       onCancel(entry);
     });
     this.#cancel.ariaLabel = t("transcript.cancel_long");
-    if (entry.own) head.append(this.#cancel);
+    if (entry.own) {
+      const acts = element("span", "row-acts");
+      acts.append(this.#correct, this.#takeBack, this.#cancel);
+      head.append(acts);
+    }
     this.#time.dir = this.#note.dir = "auto";
     this.element.append(head, this.#grid);
   }
@@ -198,11 +215,11 @@ export class UtteranceRow {
   follow(above) {
     this.#continued = new Set(above?.unsureLangs);
     for (const [column, cell] of this.#cells) cell.unsure = this.#unsurePlace(column);
-    const { participant, own, lang, at } = this.entry;
+    const { participant, own, lang, at, isCorrected } = this.entry;
     const before = above?.entry;
     const isSame = before?.participant === participant && (!lang || !before.lang || before.lang === lang);
     const saidAt = at?.getTime() ?? above?.shownAt ?? 0;
-    const follows = !own && isSame && saidAt - (above?.shownAt ?? 0) < GROUP_MS;
+    const follows = !own && !isCorrected && isSame && saidAt - (above?.shownAt ?? 0) < GROUP_MS;
     this.shownAt = follows ? (above?.shownAt ?? saidAt) : saidAt;
     this.element.classList.toggle("follows", follows);
   }
@@ -260,6 +277,9 @@ export class UtteranceRow {
     setIfChanged(this.#name, "textContent", speakerName(this.entry));
     setIfChanged(this.#lang, "textContent", lang && this.#nameOf(lang));
     this.#showTime();
+    setIfChanged(this.#corrected, "textContent", this.entry.isCorrected ? t("transcript.corrected") : "");
+    const mayCorrect = this.#mayCorrect(this.entry);
+    for (const act of [this.#correct, this.#takeBack]) setIfChanged(act, "hidden", !mayCorrect);
     this.#remark(reason || (unsent ? t("transcript.unsent") : ""));
     const state = this.#state();
     if (document.activeElement === this.#cancel && state !== "running") {

@@ -1,5 +1,5 @@
 -- Append a final utterance once, and promise it in what is read. own arguments: the epoch that the payload is sealed for,
--- payload, key, digest of the text, attempt, source language, the session that says it or "", its fence. Returns {} if it
+-- payload, key, digest of the text, attempt, source language or "" for what is not translated, the session that says it or "", its fence. Returns {} if it
 -- is known with another text; {moved} if it is not known and the session has another fence; {epoch} and the log's epoch, ""
 -- for none, if it is not known and that is another one; else whether it was known, its offset, the languages that are
 -- unfinished, those of them that the caller owns, the epoch, the newest offset, and if it was appended now the account and
@@ -15,6 +15,9 @@ end
 
 local function targets(m)
   local languages = {}
+  if source == '' then
+    return languages
+  end
   local read = redis.call('HGETALL', m.langs)
   for i = 1, #read, 2 do
     if is_there(read[i]) then
