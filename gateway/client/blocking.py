@@ -143,6 +143,7 @@ class BlockingSession:
     cancel = _blocking(ClientSession.cancel)
     update = _blocking(ClientSession.update)
     remove = _blocking(ClientSession.remove)
+    mute = _blocking(ClientSession.mute)
     lock = _blocking(ClientSession.lock)
     end_meeting = _blocking(ClientSession.end_meeting)
     ping = _blocking(ClientSession.ping)

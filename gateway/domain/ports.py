@@ -27,7 +27,16 @@ from gateway.domain.log import (
     UtteranceKey,
 )
 from gateway.domain.quotas import Metered, Totals
-from gateway.domain.session_store import UNBOUNDED, Bounds, Fence, Held, Present, StoredSession, TenantCounts
+from gateway.domain.session_store import (
+    UNBOUNDED,
+    Bounds,
+    Fence,
+    Held,
+    Hosted,
+    Present,
+    StoredSession,
+    TenantCounts,
+)
 from gateway.domain.sessions import SessionRecord, UsedToken
 
 # A gateway of which its store has not heard for so long is gone.
@@ -278,9 +287,15 @@ class SessionStore(Protocol):
         """
 
     def subscribe(
-        self, meeting: str, deliver: Callable[[str, Present | None], None]
+        self,
+        meeting: str,
+        deliver: Callable[[str, Present | None], None],
+        hosted: Callable[[Hosted], None] = lambda _: None,
     ) -> AbstractAsyncContextManager[None]:
         """Deliver who is present, and every change of that: the participant's id, and None once they left.
+
+        hosted: is told what hosts have set there, before anybody is delivered if that is something, and of every
+        change.
 
         Everybody who is present was delivered when the context is entered, in the order in which they came. If
         much changes at once, what was in between may be left out. `deliver` must not block and must not raise.
@@ -295,6 +310,12 @@ class SessionStore(Protocol):
 
     async def is_locked(self, meeting: str) -> bool:
         """Raises `LogUnavailable`."""
+
+    async def mute(self, meeting: str, who: str, muted: bool) -> None:
+        """Somebody in the meeting is muted until that is undone, or nobody is left in it. who: as in `Hosted`.
+
+        Raises `LimitExceeded` if too many are, or `LogUnavailable`.
+        """
 
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
         """Use up a token for its user, who may use it again. Returns whether it was unused before.

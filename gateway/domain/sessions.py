@@ -90,6 +90,8 @@ class SessionRecord(Struct, frozen=True):
     until_s: float | None = None
     # Whether its meeting is recorded, which holds also where the log is lost; None: an earlier version wrote this.
     recorded: bool | None = None
+    # As `grants.person_of`.
+    person: str = ""
 
 
 class KeptSession(SessionRecord, frozen=True, kw_only=True):
@@ -130,3 +132,5 @@ class Handover(Struct, frozen=True):
     webhooks: KeptWebhooks = KeptWebhooks()
     # Keys of meetings that are locked.
     locked: tuple[str, ...] = ()
+    # Keys of meetings → who is muted in them, as in `Hosted`.
+    muted: dict[str, tuple[str, ...]] = {}

@@ -20,7 +20,7 @@ from gateway.domain.errors import LogUnavailable
 from gateway.domain.live import Reads
 from gateway.domain.log import Accepted, Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
 from gateway.domain.ports import EventLog, LiveChannel, Subscription
-from gateway.domain.session_store import Present
+from gateway.domain.session_store import Hosted, Present
 from gateway.domain.sessions import Preferences
 from gateway.meeting import traces
 from gateway.meeting.feed import Feed
@@ -34,6 +34,7 @@ from gateway.protocol.from_domain import publication_message
 from gateway.tracing import utterances
 
 _TellPresent = Callable[[str, Present | None], None]
+_TellHosted = Callable[[Hosted], None]
 
 # A publication that is not delivered within so many seconds is not waited for.
 _DELIVERY_S = 5.0
@@ -52,8 +53,8 @@ class Room:
         account: str = "",
         # Whether the meeting is to be recorded, if this begins it: see `EventLog.subscribe`.
         record: bool | None = None,
-        # Tells who is present while the context lasts: see `SessionStore.subscribe`.
-        present: Callable[[str, _TellPresent], AbstractAsyncContextManager[None]] | None = None,
+        # Tells who is present, and what hosts have set, while the context lasts: see `SessionStore.subscribe`.
+        present: Callable[[str, _TellPresent, _TellHosted], AbstractAsyncContextManager[None]] | None = None,
         # To other gateways; None if there are none.
         channel: LiveChannel | None = None,
         # Stops the translations that this gateway makes of an utterance.
@@ -137,7 +138,7 @@ class Room:
                 async for publication in self._logged(self.history.recall(recent)):
                     self.history.note(publication)
                 if self._present is not None:
-                    await subscription.enter_async_context(self._present(self.id, self._put_present))
+                    await subscription.enter_async_context(self._present(self.id, self._put_present, self._host))
                 await subscription.enter_async_context(self.other_gateways.listening(self))
                 self._unsubscribe = subscription.pop_all()
             self._is_open = True
@@ -279,6 +280,14 @@ class Room:
 
     def _put_present(self, participant: str, present: Present | None) -> None:
         if self.presence.put(participant, present):
+            self.take_turn(participant, ("present", ""), partial(self.presence.tell_members, participant))
+
+    def _host(self, hosted: Hosted) -> None:
+        changed, concerned = self.presence.host(hosted)
+        for member in concerned:
+            if member.on_muted is not None and self.presence.is_muted(member):
+                member.on_muted()
+        for participant in changed:
             self.take_turn(participant, ("present", ""), partial(self.presence.tell_members, participant))
 
     # ------------------------------------------------------------ what was said

@@ -51,6 +51,7 @@ class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     token: fields.Token | None = None
     record: fields.Record | None = None
     host: fields.HostKey | None = None
+    guest: fields.Guest | None = None
 
     def __repr__(self) -> str:
         # The token must not be logged, nor what the meeting is about.
@@ -119,7 +120,18 @@ class ParticipantRemove(ClientStruct, frozen=True, tag="participant.remove"):
     What they said stays, and what was accepted is translated. They get `removed`.
     """
 
-    participant: fields.Removes
+    participant: fields.Another
+
+
+class ParticipantMute(ClientStruct, frozen=True, tag="participant.mute"):
+    """From a host: what this participant says is refused (`muted`) until that is undone, also if they come back.
+
+    What they are saying goes from every screen; what was accepted stays. They get `session.muted`, all others
+    `participant.updated`.
+    """
+
+    participant: fields.Another
+    muted: fields.Mutes
 
 
 class MeetingLock(ClientStruct, frozen=True, tag="meeting.lock"):
@@ -153,6 +165,7 @@ ClientMessage = (
     | UtteranceFinal
     | UtteranceCancel
     | ParticipantRemove
+    | ParticipantMute
     | MeetingLock
     | MeetingEnd
     | Ping
@@ -174,6 +187,8 @@ class Participant(Struct, frozen=True):
     name: fields.TheirName
     speaks: fields.TheySpeak
     reads: fields.TheyRead
+    person: fields.TheirPerson = UNSET
+    muted: fields.TheyAreMuted = UNSET
 
 
 class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
@@ -198,6 +213,8 @@ class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
     record: fields.Recorded = UNSET
     host: fields.Host = UNSET
     locked: fields.Locked = UNSET
+    muted: fields.YouAreMuted = UNSET
+    person: fields.YourPerson = UNSET
 
     def __repr__(self) -> str:
         shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "session")
@@ -211,6 +228,12 @@ class SessionUpdated(ServerStruct, frozen=True, tag="session.updated"):
     speaks: fields.SpeaksNow
     stability: fields.Stable
     originals: fields.Originals = False
+
+
+class SessionMuted(ServerStruct, frozen=True, tag="session.muted"):
+    """A host has muted you, or has undone it: what you say is refused until then."""
+
+    muted: Annotated[bool, about("Whether you are muted now.")]
 
 
 class LanguagesChanged(ServerStruct, frozen=True, tag="languages.changed"):
@@ -302,7 +325,7 @@ class ParticipantJoined(ServerStruct, Participant, frozen=True, tag="participant
 
 
 class ParticipantUpdated(ServerStruct, Participant, frozen=True, tag="participant.updated"):
-    """Somebody changed the languages that they speak or read."""
+    """Somebody changed the languages that they speak or read, or was muted, or may speak again."""
 
 
 class ParticipantLeft(ServerStruct, Participant, frozen=True, tag="participant.left"):
@@ -353,6 +376,7 @@ class Pong(ServerStruct, frozen=True, tag="pong"):
 ServerMessage = (
     SessionStarted
     | SessionUpdated
+    | SessionMuted
     | LanguagesChanged
     | UtteranceAccepted
     | UtteranceCancelled

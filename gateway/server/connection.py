@@ -68,6 +68,7 @@ from gateway.sessions.machine import (
     EndMeeting,
     Join,
     Lock,
+    Mute,
     Refresh,
     Remove,
     Reply,
@@ -153,6 +154,8 @@ class Core(Struct, frozen=True):
             record=UNSET if session.room.recorded else False,
             host=is_host or UNSET,
             locked=is_locked or UNSET,
+            muted=session.room.presence.is_muted(session.member) or UNSET,
+            person=session.member.person or UNSET,
         )
 
 
@@ -331,7 +334,7 @@ class Connection:
                 sessions.cancel(self._local_session(), id)
             case Withdraw(id, wait_s):
                 sessions.withdraw(self._local_session(), id, wait_s)
-            case Remove() | Lock() | EndMeeting():
+            case Remove() | Mute() | Lock() | EndMeeting():
                 await sessions.hosting.carry_through(self._host(effect))
             case Close(code, reason):
                 self.finish(code, reason)
@@ -398,7 +401,7 @@ class Connection:
         self.outbox.put(SessionRefreshed(None if left_s is None else round(left_s * 1_000)))
         return True
 
-    async def _host(self, effect: Remove | Lock | EndMeeting) -> None:
+    async def _host(self, effect: Remove | Mute | Lock | EndMeeting) -> None:
         session, hosting = self._local_session(), self._core.sessions.hosting
         try:
             with self._core.audit.attempt("host", self._websocket) as attempt:
@@ -407,6 +410,9 @@ class Connection:
                     case Remove(participant):
                         attempt.detail = f"remove {participant}"
                         await hosting.remove(session, participant)
+                    case Mute(participant, muted):
+                        attempt.detail = f"{'mute' if muted else 'unmute'} {participant}"
+                        await hosting.mute(session, participant, muted)
                     case Lock(locked):
                         attempt.detail = "lock" if locked else "unlock"
                         await hosting.lock(session, locked)

@@ -1,4 +1,4 @@
-"""What a host may do in a meeting: end it for everyone, remove a participant, lock it.
+"""What a host may do in a meeting: end it for everyone, remove or mute a participant, lock it.
 
 Knows: how each is made to hold at every gateway. Must not know: who is a host (`sessions.grants`), sockets, the
 order of messages.
@@ -79,6 +79,21 @@ class Hosting:
         before_s = max(time.time(), grant.issued_s)
         await self._revoke(_revocation(host, before_s, grant.subject, participant), stored)
 
+    async def mute(self, host: LocalSession, participant: str, muted: bool) -> None:
+        """What a participant says is refused until that is undone, in all their sessions, or is taken again.
+
+        Raises `InvalidValue` if they are not there, `LimitExceeded` or `LogUnavailable`; then nothing has changed.
+        """
+        meeting = host.room.id
+        person = self._person_of(meeting, participant, await self._session_store.sessions(meeting))
+        if person is None:
+            raise InvalidValue("There is no such participant in this meeting.", field="participant")
+        # Another session of the host's own is muted alone.
+        is_alone = person in ("", host.member.person)
+        if not muted and not is_alone:
+            await self._session_store.mute(meeting, participant, False)
+        await self._session_store.mute(meeting, participant if is_alone else person, muted)
+
     async def lock(self, host: LocalSession, locked: bool) -> None:
         """Let nobody else in but hosts, or let them in again. Raises `LogUnavailable`."""
         await self._session_store.lock(host.room.id, locked)
@@ -94,6 +109,13 @@ class Hosting:
             if session.room.id == meeting and session.member.participant == participant:
                 return session.grant
         return next((each.record.grant for each in stored if each.record.participant == participant), None)
+
+    def _person_of(self, meeting: str, participant: str, stored: Sequence[StoredSession]) -> str | None:
+        """As `grants.person_of`; None: there is no such participant."""
+        for session in self._local.all:
+            if session.room.id == meeting and session.member.participant == participant:
+                return session.member.person
+        return next((each.record.person for each in stored if each.record.participant == participant), None)
 
     async def _revoke(self, revocation: Revocation, stored: Sequence[StoredSession]) -> None:
         """stored: the sessions in the meeting, as they were before."""

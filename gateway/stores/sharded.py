@@ -157,6 +157,7 @@ class ShardedSessionStore(_Sharded[SessionStore]):
     subscribe = _to_store_of_key(SessionStore.subscribe)
     lock = _to_store_of_key(SessionStore.lock)
     is_locked = _to_store_of_key(SessionStore.is_locked)
+    mute = _to_store_of_key(SessionStore.mute)
     open = _to_all_stores(SessionStore.open)
     sweep = _to_all_stores(SessionStore.sweep)
     close = _to_all_stores(SessionStore.close)

@@ -87,6 +87,65 @@ async def test_removed_participant_is_told_and_not_led_back(gateway: GatewayProc
         await expect(guest.page.get_by_role("alert")).to_be_hidden()
 
 
+async def test_muted_participant_is_told_and_stays_so_after_a_reload(
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
+) -> None:
+    async with open_page(gateway.url, **DESKTOP) as host, open_page(f"{gateway.url}/healthz", **PHONE) as guest:
+        guest.allow("favicon.ico")
+        await connected(host.page)
+        await guest.page.goto(host.page.url)
+        await join(guest.page, "Bo")
+        await settled(await say(guest.page, SENTENCE))
+        await guest.page.get_by_test_id("text").fill("Half a sen")
+        pane = await show(host.page, "people")
+        await pane.get_by_role("button", name="Mute Bo", exact=True).click()
+        person = pane.get_by_role("listitem").filter(has_text="Bo")
+        await expect(person.get_by_text("Muted by the host")).to_be_visible()
+        await host.page.screenshot(path=artifacts / "host-muted.png")
+        for _ in range(2):
+            await expect(guest.page.get_by_test_id("composer-note")).to_have_text(
+                "The host has muted you: what you say is not sent."
+            )
+            await expect(guest.page.get_by_test_id("text")).to_be_disabled()
+            await expect(guest.page.get_by_test_id("microphone")).to_be_disabled()
+            await expect(row(guest.page, SENTENCE)).to_be_visible()  # what was said stays
+            await guest.page.screenshot(path=artifacts / "muted.png")
+            found = await scan(guest.page)
+            assert (found.serious, found.moderate) == ([], [])
+            await guest.page.reload()
+            await connected(guest.page)
+        await expect(pane.get_by_role("listitem").filter(has_text="Bo")).to_have_count(1)
+        await pane.get_by_role("button", name="Unmute Bo").click()
+        await expect(guest.page.get_by_test_id("composer-note")).to_have_text("You can speak again.")
+        await expect(guest.page.get_by_test_id("text")).to_have_value("Half a sen")
+        await say(guest.page, "And now aloud.")
+
+
+async def test_person_who_comes_back_without_a_goodbye_is_one(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url, **DESKTOP) as host:
+        await connected(host.page)
+        meeting = meeting_of(host.page)
+        pane = await show(host.page, "people")
+        options = {"meeting": meeting, "name": "Bo", "reads": ["de"]}
+        async with (
+            connect(gateway.url, guest="bo", **options),
+            connect(gateway.url, guest="bo", **options) as again,
+            connect(gateway.url, guest="other", **options),
+            connect(gateway.url, guest="bo", **(options | {"name": "Cy"})),
+        ):
+            await expect(pane.get_by_test_id("people").get_by_text("Bo", exact=True)).to_have_count(3)
+            await expect(
+                pane.get_by_test_id("people").get_by_text("Bo", exact=True).filter(visible=True)
+            ).to_have_count(2)
+            await expect(pane.get_by_test_id("people-count")).to_have_text("4")
+            await again.end()
+            await expect(named).to_have_count(2)
+            await expect(named.filter(visible=True)).to_have_count(2)
+            await expect(pane.get_by_test_id("people-count")).to_have_text("4")
+
+
 async def test_locked_meeting_lets_nobody_in_and_the_host_stays_host_after_a_reload(
     gateway: GatewayProcess, open_page: OpenPage
 ) -> None:

@@ -44,6 +44,7 @@ export class GatewayClient {
   #status = new ConnectionStatus((event) => this.#emitter.emit(event));
   #meeting;
   #host;
+  #guest;
   #settings;
   #starter;
   #refresher;
@@ -72,6 +73,7 @@ export class GatewayClient {
     const send = (/** @type {object} */ message, mostBytes = Infinity) => this.#connection.send(message, mostBytes);
     this.#meeting = options.meeting ?? "";
     this.#host = options.host ?? "";
+    this.#guest = options.guest ?? "";
     this.#signal = options.signal;
     this.#signal?.addEventListener("abort", () => this.#connection.close());
     this.#settings = new SessionSettings(options);
@@ -275,6 +277,15 @@ export class GatewayClient {
     this.#command({ type: "participant.remove", participant });
   }
 
+  /**
+   * Have what a participant says refused (`muted`), or taken again. `participant.updated` follows.
+   * @param {string} participant
+   * @param {boolean} muted
+   */
+  mute(participant, muted) {
+    this.#command({ type: "participant.mute", participant, muted });
+  }
+
   /** Let nobody else in, or let them in again. `meeting.locked` follows. @param {boolean} locked */
   lock(locked) {
     this.#command({ type: "meeting.lock", locked });
@@ -324,13 +335,14 @@ export class GatewayClient {
   /** @param {{token?: string}} credentials */
   #sendStart(credentials) {
     const settings = this.#settings.requestAll(credentials.token !== undefined);
-    const host = this.#host;
+    const [host, guest] = [this.#host, this.#guest];
     this.#connection.send({
       type: "session.start",
       meeting: this.#meeting || null,
       ...settings,
       resume: this.#position.resume,
       ...(host && { host }),
+      ...(guest && { guest }),
       ...credentials,
     });
   }

@@ -3,6 +3,7 @@
 
 import { GatewayClient } from "../../client/gateway_client.js";
 import { allowedOf, refusalOf } from "../access/access.js";
+import { guestSecret } from "../access/guest.js";
 import { addressNote } from "../engine/address_note.js";
 import { EngineMonitor } from "../engine/engine_monitor.js";
 import { modelLine } from "../engine/model_line.js";
@@ -145,6 +146,7 @@ export class MeetingPage {
     this.#client = new GatewayClient(streamUrl, {
       meeting: this.#invitedTo ?? own.id,
       host: this.#hostKey,
+      guest: guestSecret(),
       name: access.name || (loadPreference("name") ?? ""),
       reads,
       stability,
