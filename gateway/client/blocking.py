@@ -145,6 +145,7 @@ class BlockingSession:
     remove = _blocking(ClientSession.remove)
     mute = _blocking(ClientSession.mute)
     lock = _blocking(ClientSession.lock)
+    entitle = _blocking(ClientSession.entitle)
     end_meeting = _blocking(ClientSession.end_meeting)
     ping = _blocking(ClientSession.ping)
     end = _blocking(ClientSession.end)

@@ -42,6 +42,7 @@ from gateway.protocol.messages import (
     LanguagesChanged,
     MeetingEnd,
     MeetingLock,
+    MeetingTitle,
     ParticipantMute,
     ParticipantRemove,
     Ping,
@@ -166,7 +167,8 @@ class ClientSession:
 
         Translations, and captions of what is said in a language that is read. It ends as the session does. Raises
         `ClientError`; `MessageRefused` for what the gateway refuses for good, after which it may be called again
-        and goes on. A refused command of a host (`remove`, `mute`, `lock`, `end_meeting`) is logged instead.
+        and goes on. A refused command of a host (`remove`, `mute`, `lock`, `entitle`, `end_meeting`) is logged
+        instead.
         """
         return LineStream(self._next_line)
 
@@ -424,7 +426,7 @@ class ClientSession:
     async def remove(self, participant: str) -> None:
         """As a host, remove a participant from the meeting; `ParticipantLeft` or an error follows.
 
-        This, `mute`, `lock` and `end_meeting` are dropped while there is no connection.
+        This, `mute`, `lock`, `entitle` and `end_meeting` are dropped while there is no connection.
         """
         await self._send_now(ParticipantRemove(participant))
 
@@ -438,6 +440,10 @@ class ClientSession:
     async def lock(self, locked: bool = True) -> None:
         """As a host, let nobody else into the meeting, or let them in again; the answer is `MeetingLocked`."""
         await self._send_now(MeetingLock(locked))
+
+    async def entitle(self, title: str) -> None:
+        """As a host, say what the meeting is called, empty: in no way; the answer is `MeetingTitled`."""
+        await self._send_now(MeetingTitle(title))
 
     async def end_meeting(self) -> None:
         """As a host, end the meeting for everyone; then iterating raises `SessionClosed` (`meeting_ended`)."""

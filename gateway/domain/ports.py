@@ -20,6 +20,7 @@ from gateway.domain.log import (
     Page,
     Publication,
     Recent,
+    Title,
     Translated,
     Unfinished,
     Untranslated,
@@ -183,6 +184,10 @@ class EventLog(Protocol):
     async def meetings(self) -> tuple[LoggedMeeting, ...]:
         """Every meeting that has a log. It takes as long as there are meetings. Raises `LogUnavailable`."""
 
+    async def entitle(self, meeting: str, title: Title) -> None:
+        """The meeting is called so, for as long as it has this log; one without a log is not. Raises
+        `LogUnavailable`."""
+
     async def erase(self, meeting: str) -> bool:
         """Let go of all that was said. Returns whether there was a log. Raises `LogUnavailable`.
 
@@ -316,6 +321,9 @@ class SessionStore(Protocol):
 
         Raises `LimitExceeded` if too many are, or `LogUnavailable`.
         """
+
+    async def entitle(self, meeting: str, title: Title) -> None:
+        """All gateways are told that a meeting with somebody in it is called so now. Raises `LogUnavailable`."""
 
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
         """Use up a token for its user, who may use it again. Returns whether it was unused before.

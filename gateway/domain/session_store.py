@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from gateway.domain.errors import LimitExceeded, MeetingLocked
 from gateway.domain.grants import Revocation
+from gateway.domain.log import Title
 from gateway.domain.quotas import check_joins, check_quota
 from gateway.domain.sessions import SessionRecord
 
@@ -38,6 +39,8 @@ class Hosted(Struct, frozen=True):
 
     # Who is muted: persons, as `grants.person_of`, and ids of participants without one.
     muted: frozenset[str] = frozenset()
+    # None: nobody has set it since somebody is there; the log may have an earlier one.
+    title: Title | None = None
 
     def mutes(self, participant: str, person: str) -> bool:
         return participant in self.muted or (person != "" and person in self.muted)

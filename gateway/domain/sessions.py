@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from gateway.domain.glossaries import KeptGlossary
 from gateway.domain.grants import OPEN, Grant, Revocation
-from gateway.domain.log import Publication, Unfinished
+from gateway.domain.log import NO_TITLE, Publication, Title, Unfinished
 from gateway.domain.quotas import DayOfTenant
 from gateway.domain.webhooks import KeptWebhooks
 
@@ -55,6 +55,8 @@ class KeptMeeting(Struct, frozen=True):
     unfinished: tuple[Unfinished, ...] = ()
     # As in `Page`.
     recorded: bool = True
+    # As in `Page`.
+    title: Title = NO_TITLE
 
     def __post_init__(self) -> None:
         offsets = [held.offset for held in self.publications]

@@ -202,6 +202,10 @@ class Presence:
         """Whether a host has muted a member."""
         return self._hosted.mutes(member.participant, member.person)
 
+    def is_alone(self, member: Member) -> bool:
+        """Whether nobody else is present, as far as that is shown."""
+        return not any(each != member.participant for each in self._present) and len(self._members) == 1
+
     def clear(self) -> None:
         """Members are not told: all of them connect again, and learn then who is present."""
         self._hosted = NOTHING_HOSTED

@@ -65,6 +65,15 @@ HostKey = Annotated[
     ),
 ]
 Another = Annotated[str, about("Public id of another participant in the meeting.", "id_chars")]
+MeetingTitle = Annotated[
+    str,
+    about(
+        "What the meeting is called, if it has no title yet. It is taken from a host, and from the first in the "
+        "meeting. One line.",
+        "name_chars",
+    ),
+]
+NewTitle = Annotated[str, about("One line; empty: the meeting has no title.", "name_chars")]
 Guest = Annotated[
     str,
     about(
@@ -141,6 +150,8 @@ Recorded = Annotated[
 ]
 Host = Annotated[bool | UnsetType, about("`true`: this session is a host of the meeting. Absent: it is not.")]
 Locked = Annotated[bool | UnsetType, about("Told to hosts. `true`: the meeting is locked. Absent: it is not.")]
+TitleNow = Annotated[str | UnsetType, about("What the meeting is called. Absent: it has no title.")]
+HeldBy = Annotated[str | UnsetType, about("Name of the host who has set the title. Absent: not known.")]
 YourPerson = Annotated[str | UnsetType, about("What others see as your `person`. Absent: it is not known.")]
 YouAreMuted = Annotated[bool | UnsetType, about("`true`: a host has muted you. Absent: you may speak.")]
 Targets = Annotated[

@@ -52,6 +52,7 @@ class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     record: fields.Record | None = None
     host: fields.HostKey | None = None
     guest: fields.Guest | None = None
+    title: fields.MeetingTitle | None = None
 
     def __repr__(self) -> str:
         # The token must not be logged, nor what the meeting is about.
@@ -140,6 +141,12 @@ class MeetingLock(ClientStruct, frozen=True, tag="meeting.lock"):
     locked: fields.Locks
 
 
+class MeetingTitle(ClientStruct, frozen=True, tag="meeting.title"):
+    """From a host: what the meeting is called. All get `meeting.titled`, and transcripts have it."""
+
+    title: fields.NewTitle
+
+
 class MeetingEnd(ClientStruct, frozen=True, tag="meeting.end"):
     """From a host: the meeting ends for everyone in it, who get `meeting_ended`.
 
@@ -167,6 +174,7 @@ ClientMessage = (
     | ParticipantRemove
     | ParticipantMute
     | MeetingLock
+    | MeetingTitle
     | MeetingEnd
     | Ping
     | SessionEnd
@@ -215,6 +223,8 @@ class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
     locked: fields.Locked = UNSET
     muted: fields.YouAreMuted = UNSET
     person: fields.YourPerson = UNSET
+    title: fields.TitleNow = UNSET
+    held_by: fields.HeldBy = UNSET
 
     def __repr__(self) -> str:
         shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "session")
@@ -338,6 +348,13 @@ class MeetingLocked(ServerStruct, frozen=True, tag="meeting.locked"):
     locked: Annotated[bool, about("Whether the meeting is locked now.")]
 
 
+class MeetingTitled(ServerStruct, frozen=True, tag="meeting.titled"):
+    """The meeting is called so now."""
+
+    title: Annotated[str, about("Empty: it has no title any more.")]
+    held_by: Annotated[str, about("Name of the host who has set it; may be empty.")] = ""
+
+
 class TokenExpiring(ServerStruct, frozen=True, tag="token.expiring"):
     """The session ends in `expires_in_ms`, unless a new token comes with `session.refresh`."""
 
@@ -388,6 +405,7 @@ ServerMessage = (
     | ParticipantUpdated
     | ParticipantLeft
     | MeetingLocked
+    | MeetingTitled
     | TokenExpiring
     | SessionRefreshed
     | SessionDraining

@@ -66,6 +66,7 @@ from gateway.sessions.machine import (
     Close,
     Effect,
     EndMeeting,
+    Entitle,
     Join,
     Lock,
     Mute,
@@ -156,6 +157,8 @@ class Core(Struct, frozen=True):
             locked=is_locked or UNSET,
             muted=session.room.presence.is_muted(session.member) or UNSET,
             person=session.member.person or UNSET,
+            title=session.room.title.text or UNSET,
+            held_by=session.room.title.held_by or UNSET,
         )
 
 
@@ -334,7 +337,7 @@ class Connection:
                 sessions.cancel(self._local_session(), id)
             case Withdraw(id, wait_s):
                 sessions.withdraw(self._local_session(), id, wait_s)
-            case Remove() | Mute() | Lock() | EndMeeting():
+            case Remove() | Mute() | Lock() | Entitle() | EndMeeting():
                 await sessions.hosting.carry_through(self._host(effect))
             case Close(code, reason):
                 self.finish(code, reason)
@@ -401,7 +404,7 @@ class Connection:
         self.outbox.put(SessionRefreshed(None if left_s is None else round(left_s * 1_000)))
         return True
 
-    async def _host(self, effect: Remove | Mute | Lock | EndMeeting) -> None:
+    async def _host(self, effect: Remove | Mute | Lock | Entitle | EndMeeting) -> None:
         session, hosting = self._local_session(), self._core.sessions.hosting
         try:
             with self._core.audit.attempt("host", self._websocket) as attempt:
@@ -417,6 +420,9 @@ class Connection:
                         attempt.detail = "lock" if locked else "unlock"
                         await hosting.lock(session, locked)
                         self.outbox.put(MeetingLocked(locked))
+                    case Entitle(title):
+                        attempt.detail = "title"
+                        await hosting.entitle(session, title)
                     case EndMeeting():
                         attempt.detail = "end"
                         await hosting.end_meeting(session)

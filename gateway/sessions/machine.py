@@ -55,6 +55,7 @@ from gateway.protocol.messages import (
     ClientMessage,
     MeetingEnd,
     MeetingLock,
+    MeetingTitle,
     ParticipantMute,
     ParticipantRemove,
     Ping,
@@ -98,6 +99,8 @@ class Join(Struct, frozen=True):
     gone: Mapping[str, GatewayError] = {}
     # A secret of the person's, where no token says who it is.
     guest: str | None = None
+    # What the meeting is called, if it has no title yet.
+    title: str = ""
 
     def __repr__(self) -> str:
         return f"Join(meeting={self.meeting!r}, …)"  # the secret must not be logged
@@ -173,6 +176,12 @@ class Lock(Struct, frozen=True):
     locked: bool
 
 
+class Entitle(Struct, frozen=True):
+    """The meeting is called so, empty: in no way; all are told."""
+
+    title: str
+
+
 class EndMeeting(Struct, frozen=True):
     """End the meeting for everyone in it."""
 
@@ -197,6 +206,7 @@ Effect = (
     | Remove
     | Mute
     | Lock
+    | Entitle
     | EndMeeting
     | Close
 )
@@ -315,7 +325,7 @@ _AGAIN_S = 10.0
 
 # Messages that one counts as which costs more than others: everybody in the meeting is told of a `session.update`,
 # a token is verified, and all gateways are told of what a host does.
-_HEAVY = {SessionUpdate, SessionRefresh, ParticipantRemove, ParticipantMute, MeetingLock, MeetingEnd}
+_HEAVY = {SessionUpdate, SessionRefresh, ParticipantRemove, ParticipantMute, MeetingLock, MeetingTitle, MeetingEnd}
 _HEAVY_COST = 10
 
 
@@ -500,8 +510,8 @@ class SessionState:
         self._apply(Update(speaks, reads, message.stability, message.originals))
         self.state = State.OPEN
         resume, originals, record = message.resume, message.originals, message.record
-        gone, guest = rules.gone, message.guest
-        join = Join(meeting, name, speaks, reads, message.stability, resume, originals, record, gone, guest)
+        gone, guest, title = rules.gone, message.guest, self._title(message.title or "")
+        join = Join(meeting, name, speaks, reads, message.stability, resume, originals, record, gone, guest, title)
         return [join, *notes]
 
     def _on_update(self, message: SessionUpdate) -> list[Effect]:
@@ -594,6 +604,16 @@ class SessionState:
     def _on_lock(self, message: MeetingLock) -> list[Effect]:
         check_host(self.grant)
         return [Lock(message.locked)]
+
+    def _on_title(self, message: MeetingTitle) -> list[Effect]:
+        title = self._title(message.title)
+        check_host(self.grant)
+        return [Entitle(title)]
+
+    def _title(self, text: str) -> str:
+        """Raises `LimitExceeded`."""
+        checks.check_length(text, self._limits.name_chars, "title")
+        return checks.one_line(text)
 
     def _on_meeting_end(self, _message: MeetingEnd) -> list[Effect]:
         check_host(self.grant)
@@ -722,6 +742,7 @@ _TABLE: dict[State, dict[type, _Rule]] = {
         ParticipantRemove: _rule(SessionState._on_remove),
         ParticipantMute: _rule(SessionState._on_mute),
         MeetingLock: _rule(SessionState._on_lock),
+        MeetingTitle: _rule(SessionState._on_title),
         MeetingEnd: _rule(SessionState._on_meeting_end),
         Ping: _rule(SessionState._on_ping),
         SessionEnd: _rule(SessionState._on_end),

@@ -83,7 +83,7 @@ class Sessions:
             session_store, self.lifetimes, finals, speech, self._tasks, self._clock, self._muted
         )
         self.hosting = Hosting(
-            session_store, self.local, self.lifetimes.revocations.check_room, self._revoked, self._tasks
+            session_store, log, self.local, self.lifetimes.revocations.check_room, self._revoked, self._tasks
         )
         self._entrance = Entrance(
             session_store=session_store,
@@ -140,7 +140,8 @@ class Sessions:
             entry = await self._entrance.enter(client)
             joined.meeting, joined.session = entry.session.room.id, entry.session.key.hex()[:12]
             joined.recovered = entry.recovered
-            return entry
+        await self.hosting.begin_with(entry.session, join.title)
+        return entry
 
     async def update(self, session: LocalSession, update: Update) -> None:
         """Other languages, from the next utterance on.

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from gateway.domain.errors import Unauthenticated
 from gateway.domain.grants import Revocation, tenant_of
+from gateway.domain.log import Title
 from gateway.domain.ports import LEASE_S
 from gateway.domain.session_store import (
     NOTHING_HOSTED,
@@ -350,6 +351,10 @@ class MemorySessionStore:
         if muted:
             check_muted(len(others))
         known.host(replace(known.hosted, muted=others | {who} if muted else others))
+
+    async def entitle(self, meeting: str, title: Title) -> None:
+        if (known := self._store.meetings.get(meeting)) is not None and known.sessions:
+            known.host(replace(known.hosted, title=title))
 
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
         if self._store.has_used(used):

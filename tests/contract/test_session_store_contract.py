@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from gateway.domain.errors import LimitExceeded, MeetingLocked, QuotaExceeded, RateLimited, Unauthenticated
 from gateway.domain.grants import Grant, Revocation
+from gateway.domain.log import Title
 from gateway.domain.ports import SessionStore
 from gateway.domain.session_store import (
     MOST_MUTED,
@@ -535,6 +536,23 @@ async def test_everybody_is_told_who_is_muted_until_nobody_is_left(two: Two) -> 
         await here.end(ANA, 1)
         await here.begin(ANA, record(), SHOWN)
         await until(lambda: [each.muted for each in late] == [{"cy"}, set()])
+
+
+async def test_everybody_is_told_what_a_meeting_is_called(two: Two) -> None:
+    here, there = two.here.session_store, two.there.session_store
+    told: list[Hosted] = []
+    await here.entitle("acme/m", Title("Nobody"))  # nobody is in it
+    await here.begin(ANA, record())
+    async with there.subscribe("acme/m", Audience().deliver, told.append):
+        for _ in range(2):
+            await here.entitle("acme/m", Title("週次 🎤", "Ana"))
+        await here.mute("acme/m", "bo", True)
+        await there.entitle("acme/m", Title())
+        await until(lambda: len(told) == 3)
+        assert [each.title for each in told] == [Title("週次 🎤", "Ana"), Title("週次 🎤", "Ana"), Title()]
+    late: list[Hosted] = []
+    async with here.subscribe("acme/m", Audience().deliver, late.append):
+        assert late == [Hosted(frozenset({"bo"}), Title())]
 
 
 async def test_bounded_number_is_muted(two: Two) -> None:

@@ -13,9 +13,11 @@ from msgspec.structs import replace
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import InvalidValue, LogUnavailable, MeetingLocked, RateLimited, Unauthenticated
 from gateway.domain.grants import OPEN, Grant
+from gateway.domain.log import Title
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Error,
+    MeetingTitled,
     ParticipantUpdated,
     SessionMuted,
     UtteranceCancelled,
@@ -201,6 +203,43 @@ async def test_what_waits_for_its_turn_is_not_shown_once_its_speaker_is_muted() 
         bo.session.put_late(only(Show, connection.send(UtterancePartial("u1", 1, "One"))))
         await g.here.sessions.hosting.mute(ana.session, who(bo), True)
         assert bo.session.late == {}
+
+
+async def test_all_are_told_what_the_meeting_is_called() -> None:
+    async with two() as g:
+        ana, host = await joined(g.here, grant=OPEN_HOST, name="Ana", title="Weekly")
+        assert ana.session.room.title == Title("Weekly", "Ana")
+        bo, connection = await joined(g.there, title="Another")
+        assert bo.session.room.title == Title("Weekly", "Ana")
+        for each in (host, connection):
+            await each.received()
+        await g.here.sessions.hosting.entitle(ana.session, "Daily")
+        await until(lambda: bo.session.room.title == Title("Daily", "Ana"))
+        for each in (host, connection):
+            assert await each.received() == [MeetingTitled("Daily", "Ana")]
+        assert (await g.there.core.log.read("m", 0)).title == Title("Daily", "Ana")
+        # A host who comes back says again what it was called at first.
+        await joined(g.there, grant=OPEN_HOST, name="Ana", title="Weekly")
+        assert ana.session.room.title == Title("Daily", "Ana")
+
+
+async def test_first_one_names_a_meeting_without_a_title() -> None:
+    async with two() as g:
+        first, _ = await joined(g.here, title="Weekly")
+        assert first.session.room.title == Title("Weekly")
+        one, connection = await joined(g.here, meeting="n", speaks="en")
+        await joined(g.there, meeting="n", title="Late")  # somebody was there
+        await says(g.here, one, connection, "One.")
+        g.here.sessions.local.end(one.session)
+        assert one.session.room.title == Title()
+
+
+async def test_title_is_where_it_was_when_all_come_back() -> None:
+    async with two() as g:
+        first, _ = await joined(g.here, name="Ana", title="Weekly", speaks="en")
+        g.here.sessions.local.end(first.session)
+        again, _ = await joined(g.there)
+        assert again.session.room.title == Title("Weekly", "Ana")
 
 
 async def test_host_is_told_where_the_store_is_away_and_nothing_has_changed() -> None:

@@ -45,6 +45,7 @@ export class GatewayClient {
   #meeting;
   #host;
   #guest;
+  #title;
   #settings;
   #starter;
   #refresher;
@@ -74,6 +75,7 @@ export class GatewayClient {
     this.#meeting = options.meeting ?? "";
     this.#host = options.host ?? "";
     this.#guest = options.guest ?? "";
+    this.#title = options.title ?? "";
     this.#signal = options.signal;
     this.#signal?.addEventListener("abort", () => this.#connection.close());
     this.#settings = new SessionSettings(options);
@@ -291,6 +293,11 @@ export class GatewayClient {
     this.#command({ type: "meeting.lock", locked });
   }
 
+  /** Say what the meeting is called, empty: in no way. `meeting.titled` follows. @param {string} title */
+  entitle(title) {
+    this.#command({ type: "meeting.title", title });
+  }
+
   /** End the meeting for everyone in it: `state` is `closed` then, with the code `meeting_ended`. */
   endMeeting() {
     this.#command({ type: "meeting.end" });
@@ -335,7 +342,7 @@ export class GatewayClient {
   /** @param {{token?: string}} credentials */
   #sendStart(credentials) {
     const settings = this.#settings.requestAll(credentials.token !== undefined);
-    const [host, guest] = [this.#host, this.#guest];
+    const [host, guest, title] = [this.#host, this.#guest, this.#title];
     this.#connection.send({
       type: "session.start",
       meeting: this.#meeting || null,
@@ -343,6 +350,7 @@ export class GatewayClient {
       resume: this.#position.resume,
       ...(host && { host }),
       ...(guest && { guest }),
+      ...(title && { title }),
       ...credentials,
     });
   }

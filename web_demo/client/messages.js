@@ -43,7 +43,8 @@
  * @typedef {{type: "session.started", session: string, participant: string, meeting: string, epoch: string,
  *   offset: number, recovered: boolean | null, languages: string[], participants: Participant[], options: string[],
  *   limits: Limits, targets?: {[lang: string]: string[]}, record?: boolean,
- *   host?: boolean, locked?: boolean, muted?: boolean, person?: string}} SessionStarted
+ *   host?: boolean, locked?: boolean, muted?: boolean, person?: string,
+ *   title?: string, held_by?: string}} SessionStarted
  * @typedef {{type: "languages.changed", languages: string[], options: string[],
  *   targets?: {[lang: string]: string[]}}} LanguagesChanged
  * @typedef {{type: "session.updated", reads: string[], speaks: string | null, stability: Stability,
@@ -53,6 +54,7 @@
  * @typedef {{type: "participant.updated"} & Participant} ParticipantUpdated
  * @typedef {{type: "participant.left"} & Participant} ParticipantLeft
  * @typedef {{type: "meeting.locked", locked: boolean}} MeetingLocked
+ * @typedef {{type: "meeting.titled", title: string, held_by: string}} MeetingTitled
  * @typedef {{type: "session.draining", deadline_ms: number}} SessionDraining
  * @typedef {{type: "token.expiring", expires_in_ms: number}} TokenExpiring
  * @typedef {{type: "session.refreshed", expires_in_ms: number | null}} SessionRefreshed
@@ -72,7 +74,7 @@
  *   utterance?: string | null, field?: string | null}} GatewayError
  * @typedef {{type: "pong", nonce: string}} Pong
  * @typedef {SessionStarted | SessionUpdated | SessionMuted | LanguagesChanged | SessionDraining | ParticipantJoined |
- *   ParticipantUpdated | ParticipantLeft | MeetingLocked | TokenExpiring | SessionRefreshed | UtteranceAccepted | UtteranceCancelled | Caption |
+ *   ParticipantUpdated | ParticipantLeft | MeetingLocked | MeetingTitled | TokenExpiring | SessionRefreshed | UtteranceAccepted | UtteranceCancelled | Caption |
  *   TranslationDelta | TranslationFinal | TranslationFailed | GatewayError | Pong} ServerMessage
  */
 

@@ -22,6 +22,7 @@ import msgspec
 
 from gateway.domain.errors import MeetingLocked, Unauthenticated
 from gateway.domain.grants import Revocation, tenant_of
+from gateway.domain.log import Title
 from gateway.domain.ports import LEASE_S
 from gateway.domain.session_store import (
     MOST_MUTED,
@@ -41,6 +42,7 @@ from gateway.domain.session_store import (
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.stores.redis.commands import tried, unavailable
 from gateway.stores.redis.connection import Argument
+from gateway.stores.redis.entries import title_of, title_text
 from gateway.stores.redis.pushes import Missed
 from gateway.stores.redis.store import RedisStore
 
@@ -64,6 +66,7 @@ _encoder = msgspec.msgpack.Encoder()
 _records = msgspec.msgpack.Decoder(SessionRecord)
 _revocations = msgspec.msgpack.Decoder(Revocation)
 _presents = msgspec.msgpack.Decoder(Present)
+_hosted = msgspec.msgpack.Decoder(list[str])
 
 _Deliver = Callable[[str, Present | None], None]
 _DeliverHosted = Callable[[Hosted], None]
@@ -118,12 +121,12 @@ class MeetingPresence:
                 self._host(_hosted_of(value))
         return False
 
-    def read(self, version: int, fields: Sequence[bytes], pushed: int, muted: bytes = b"") -> None:
+    def read(self, version: int, fields: Sequence[bytes], pushed: int, hosted: bytes = b"") -> None:
         """All of it was read. pushed: the pushes that were delivered before; later ones may be newer than this."""
         if self.version is not None and version < self.version and pushed != self.pushed:
             return
         self.version = version
-        self._host(_hosted_of(muted))
+        self._host(_hosted_of(hosted))
         values = dict(zip((each.decode() for each in fields[::2]), fields[1::2], strict=True))
         for participant in self._present.keys() - values.keys():
             self._put(participant, None)
@@ -151,9 +154,12 @@ def _came(value: bytes) -> int:
     return int(value.partition(b" ")[0])
 
 
-def _hosted_of(muted: bytes) -> Hosted:
-    """muted: as the store keeps it, each with a blank before."""
-    return Hosted(frozenset(muted.decode().split()))
+def _hosted_of(value: bytes) -> Hosted:
+    """value: as the scripts tell it; empty: nothing."""
+    if not value:
+        return NOTHING_HOSTED
+    muted, *title = _hosted.decode(value)
+    return Hosted(frozenset(muted.split()), title_of(title[0].encode()) if title else None)
 
 
 def _present_of(value: bytes) -> Present | None:
@@ -284,6 +290,9 @@ class RedisSessionStore:
         if not await self._run("mute", meeting, who, int(muted), MOST_MUTED):
             check_muted(MOST_MUTED)
 
+    async def entitle(self, meeting: str, title: Title) -> None:
+        await self._run("entitle", meeting, title_text(title))
+
     # ------------------------------------------------------------ tokens
 
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
@@ -371,8 +380,8 @@ class RedisSessionStore:
 
     async def _read_presence(self, of_meeting: MeetingPresence) -> None:
         pushed = of_meeting.pushed
-        version, fields, muted = await self._run("present", of_meeting.meeting)
-        of_meeting.read(int(version), fields, pushed, muted)
+        version, fields, hosted = await self._run("present", of_meeting.meeting)
+        of_meeting.read(int(version), fields, pushed, hosted)
 
     async def counts(self, tenant: str) -> TenantCounts:
         fields = (f"s:{tenant}", f"m:{tenant}")

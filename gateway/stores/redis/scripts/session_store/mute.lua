@@ -21,7 +21,6 @@ end
 local muted = table.concat(others)
 if #muted ~= #before then
   redis.call('HSET', keys.people, 'q', muted)
-  local version, previous = next_version(keys)
-  redis.call('PUBLISH', keys.channel, version .. ' ' .. previous .. ' \n' .. muted) -- no participant is named so
+  tell_hosted(keys)
 end
 return 1

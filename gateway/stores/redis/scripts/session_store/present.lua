@@ -1,5 +1,5 @@
 -- Who is present in a meeting. own arguments: meeting. Returns the version; participant, value, participant, value …; and
--- who is muted.
+-- what hosts have set.
 
 local keys = keys_of(ARGV[OWN])
-return {redis.call('HGET', keys.people, 'v') or '0', redis.call('HGETALL', keys.present), redis.call('HGET', keys.people, 'q') or ''}
+return {redis.call('HGET', keys.people, 'v') or '0', redis.call('HGETALL', keys.present), hosted(keys)}
