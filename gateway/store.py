@@ -92,6 +92,7 @@ class Store:
                 meetings=log.kept_meetings(),
                 used_tokens=session_store.kept_tokens(),
                 locked=session_store.kept_locks(),
+                muted=session_store.kept_muted(),
                 days=meter.kept_days(),
                 glossaries=glossaries.kept_glossaries(),
                 webhooks=webhooks.kept_webhooks(),

@@ -110,6 +110,8 @@ async def connect(
     formality: Formality | None = None,
     record: bool | None = None,
     host: str | None = None,
+    guest: str | None = None,
+    title: str | None = None,
     token: TokenSource | None = None,
     codec: Codec = JSON,
     ready_timeout_s: float = 300.0,
@@ -131,6 +133,9 @@ async def connect(
         a meeting that is otherwise, `SessionRefused` is raised. None: as it is; `started.record` is False then.
     host: where no token is needed, the secret that the id of the meeting was made of: the session is a host. See
         "Hosts" in docs/protocol.md. `started.host` is True then.
+    guest: a secret of this person's, the same in all their sessions, where no token says who it is: by it they are
+        one `person` to the others, and stay muted if they come back.
+    title: what the meeting is called, if it has no title yet and this session is a host's, or the first in it.
     token: for a gateway that needs one: a string, or a function that returns one or an awaitable of one. The
         function is called at every attempt to connect and when the session needs a new token. See "Tokens" in
         docs/client.md.
@@ -164,6 +169,8 @@ async def connect(
         resume=resume,
         record=record,
         host=host,
+        guest=guest,
+        title=title,
     )
     tokens = Tokens(token)
     endpoint = Endpoint(stream_url(url), codec, ping_interval_s, ping_timeout_s, tokens)

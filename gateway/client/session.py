@@ -42,6 +42,8 @@ from gateway.protocol.messages import (
     LanguagesChanged,
     MeetingEnd,
     MeetingLock,
+    MeetingTitle,
+    ParticipantMute,
     ParticipantRemove,
     Ping,
     Resume,
@@ -166,7 +168,8 @@ class ClientSession:
 
         Translations, and captions of what is said in a language that is read. It ends as the session does. Raises
         `ClientError`; `MessageRefused` for what the gateway refuses for good, after which it may be called again
-        and goes on. A refused command of a host (`remove`, `lock`, `end_meeting`) is logged instead.
+        and goes on. A refused command of a host (`remove`, `mute`, `lock`, `entitle`, `end_meeting`) is logged
+        instead.
         """
         return LineStream(self._next_line)
 
@@ -429,13 +432,24 @@ class ClientSession:
     async def remove(self, participant: str) -> None:
         """As a host, remove a participant from the meeting; `ParticipantLeft` or an error follows.
 
-        This, `lock` and `end_meeting` are dropped while there is no connection.
+        This, `mute`, `lock`, `entitle` and `end_meeting` are dropped while there is no connection.
         """
         await self._send_now(ParticipantRemove(participant))
+
+    async def mute(self, participant: str, muted: bool = True) -> None:
+        """As a host, have what a participant says refused (`muted`), or taken again.
+
+        `ParticipantUpdated` or an error follows.
+        """
+        await self._send_now(ParticipantMute(participant, muted))
 
     async def lock(self, locked: bool = True) -> None:
         """As a host, let nobody else into the meeting, or let them in again; the answer is `MeetingLocked`."""
         await self._send_now(MeetingLock(locked))
+
+    async def entitle(self, title: str) -> None:
+        """As a host, say what the meeting is called, empty: in no way; the answer is `MeetingTitled`."""
+        await self._send_now(MeetingTitle(title))
 
     async def end_meeting(self) -> None:
         """As a host, end the meeting for everyone; then iterating raises `SessionClosed` (`meeting_ended`)."""

@@ -51,8 +51,8 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     # A hash of tenant and meeting; None where no meeting was named.
     meeting: str | None = None
     # What a token or an invite was issued for: an API key, or the id of an invite. Of a revocation what was
-    # revoked: `all`, or such as `sub ana`. Of a glossary its id. Of a host `end`, `lock`,
-    # `unlock`, or `remove` and the participant.
+    # revoked: `all`, or such as `sub ana`. Of a glossary its id. Of a host `end`, `title`, `lock`,
+    # `unlock`, or `remove`, `mute` or `unmute` and the participant.
     detail: str | None = None
     # Entries of the same tenant, or of unknown ones, that came too fast to be written before this one.
     left_out: int = 0

@@ -18,6 +18,7 @@ Must not know: sockets, frames, engines. An error outside this tree reaches a cl
     │   ├── TokenExpired                token_expired
     │   ├── TokenRevoked                token_revoked
     │   ├── Removed                     removed
+    │   ├── Muted                       muted
     │   ├── MeetingEnded                meeting_ended
     │   ├── MeetingLocked               meeting_locked
     │   └── UnknownMeeting              unknown_meeting
@@ -156,6 +157,10 @@ class TokenRevoked(ProtocolError, code="token_revoked", http_status=401):
 
 class Removed(ProtocolError, code="removed", http_status=403):
     """The host has removed this participant; the connection is closed, and the session cannot be resumed."""
+
+
+class Muted(ProtocolError, code="muted", http_status=403):
+    """The host has muted this participant: what they say is not taken until that is undone; they go on reading."""
 
 
 class MeetingEnded(ProtocolError, code="meeting_ended", http_status=410):

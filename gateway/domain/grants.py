@@ -155,6 +155,20 @@ def meeting_name(key: str) -> str:
     return key.rpartition(_SEPARATOR)[2]
 
 
+def person_of(grant: Grant, key: str, guest: str | None) -> str:
+    """What is the same in all sessions of one person in a meeting, and tells nothing else; empty: not known.
+
+    key: of the meeting. guest: a secret that the client has drawn, where its token does not say who it is.
+    """
+    if not (grant.is_open or grant.any_meeting):
+        who = f"subject {grant.subject}"
+    elif guest:
+        who = f"guest {guest}"
+    else:
+        return ""
+    return hashlib.sha256(f"{key} {who}".encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]
+
+
 def tenant_of(key: str) -> str:
     """Whose meeting it is."""
     return key.rpartition(_SEPARATOR)[0] or DEFAULT_TENANT

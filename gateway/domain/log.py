@@ -174,6 +174,21 @@ class Publication(Struct, frozen=True):
     event: LoggedEvent
 
 
+class Title(Struct, frozen=True):
+    """What a meeting is called."""
+
+    # One line; empty: it has no title.
+    text: str = ""
+    # Name of the host who has set it; may be empty.
+    held_by: str = ""
+
+    def __str__(self) -> str:
+        return " · ".join(part for part in (self.text, self.held_by) if part)
+
+
+NO_TITLE = Title()
+
+
 class Page(Struct, frozen=True):
     """Some consecutive publications of a meeting's log, oldest first."""
 
@@ -186,6 +201,7 @@ class Page(Struct, frozen=True):
     publications: tuple[Publication, ...] = ()
     # Whether the meeting is recorded: if not, hardly anything is kept of it, for `event_log.unrecorded_s`.
     recorded: bool = True
+    title: Title = NO_TITLE
 
 
 class Accepted(Struct, frozen=True):

@@ -20,6 +20,7 @@ from gateway.domain.log import (
     Page,
     Publication,
     Recent,
+    Title,
     Translated,
     Unfinished,
     Untranslated,
@@ -27,7 +28,16 @@ from gateway.domain.log import (
     UtteranceKey,
 )
 from gateway.domain.quotas import Metered, Totals
-from gateway.domain.session_store import UNBOUNDED, Bounds, Fence, Held, Present, StoredSession, TenantCounts
+from gateway.domain.session_store import (
+    UNBOUNDED,
+    Bounds,
+    Fence,
+    Held,
+    Hosted,
+    Present,
+    StoredSession,
+    TenantCounts,
+)
 from gateway.domain.sessions import SessionRecord, UsedToken
 
 # A gateway of which its store has not heard for so long is gone.
@@ -174,6 +184,10 @@ class EventLog(Protocol):
     async def meetings(self) -> tuple[LoggedMeeting, ...]:
         """Every meeting that has a log. It takes as long as there are meetings. Raises `LogUnavailable`."""
 
+    async def entitle(self, meeting: str, title: Title) -> None:
+        """The meeting is called so, for as long as it has this log; one without a log is not. Raises
+        `LogUnavailable`."""
+
     async def erase(self, meeting: str) -> bool:
         """Let go of all that was said. Returns whether there was a log. Raises `LogUnavailable`.
 
@@ -278,9 +292,15 @@ class SessionStore(Protocol):
         """
 
     def subscribe(
-        self, meeting: str, deliver: Callable[[str, Present | None], None]
+        self,
+        meeting: str,
+        deliver: Callable[[str, Present | None], None],
+        hosted: Callable[[Hosted], None] = lambda _: None,
     ) -> AbstractAsyncContextManager[None]:
         """Deliver who is present, and every change of that: the participant's id, and None once they left.
+
+        hosted: is told what hosts have set there, before anybody is delivered if that is something, and of every
+        change.
 
         Everybody who is present was delivered when the context is entered, in the order in which they came. If
         much changes at once, what was in between may be left out. `deliver` must not block and must not raise.
@@ -295,6 +315,15 @@ class SessionStore(Protocol):
 
     async def is_locked(self, meeting: str) -> bool:
         """Raises `LogUnavailable`."""
+
+    async def mute(self, meeting: str, who: str, muted: bool) -> None:
+        """Somebody in the meeting is muted until that is undone, or nobody is left in it. who: as in `Hosted`.
+
+        Raises `LimitExceeded` if too many are, or `LogUnavailable`.
+        """
+
+    async def entitle(self, meeting: str, title: Title) -> None:
+        """All gateways are told that a meeting with somebody in it is called so now. Raises `LogUnavailable`."""
 
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
         """Use up a token for its user, who may use it again. Returns whether it was unused before.

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from gateway.domain.errors import LimitExceeded, MeetingLocked
 from gateway.domain.grants import Revocation
+from gateway.domain.log import Title
 from gateway.domain.quotas import check_joins, check_quota
 from gateway.domain.sessions import SessionRecord
 
@@ -25,10 +26,30 @@ class Present(Struct, frozen=True):
     # Language tag; None: whatever each utterance says.
     speaks: str | None
     reads: tuple[str, ...]
+    # As `grants.person_of`.
+    person: str = ""
 
     @classmethod
     def from_record(cls, record: SessionRecord) -> Present:
-        return cls(record.name, record.speaks, record.reads)
+        return cls(record.name, record.speaks, record.reads, record.person)
+
+
+class Hosted(Struct, frozen=True):
+    """What hosts have set in a meeting, for as long as somebody is in it."""
+
+    # Who is muted: persons, as `grants.person_of`, and ids of participants without one.
+    muted: frozenset[str] = frozenset()
+    # None: nobody has set it since somebody is there; the log may have an earlier one.
+    title: Title | None = None
+
+    def mutes(self, participant: str, person: str) -> bool:
+        return participant in self.muted or (person != "" and person in self.muted)
+
+
+NOTHING_HOSTED = Hosted()
+
+# Who may be muted in one meeting.
+MOST_MUTED = 1_000
 
 
 class Fence(Struct, frozen=True):
@@ -128,6 +149,12 @@ def check_lock(record: SessionRecord, locked: bool) -> None:
     """Whether a session may begin in a meeting. Raises `MeetingLocked`."""
     if locked and not record.grant.is_host:
         raise MeetingLocked("The host has locked this meeting.")
+
+
+def check_muted(count: int) -> None:
+    """count: who is muted in the meeting already. Raises `LimitExceeded` if one more is too many."""
+    if count >= MOST_MUTED:
+        raise LimitExceeded(f"{count} participants are muted in this meeting already.", field="participant")
 
 
 def ends(revocation: Revocation, record: SessionRecord) -> bool:

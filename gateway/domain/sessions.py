@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from gateway.domain.glossaries import KeptGlossary
 from gateway.domain.grants import OPEN, Grant, Revocation
-from gateway.domain.log import Publication, Unfinished
+from gateway.domain.log import NO_TITLE, Publication, Title, Unfinished
 from gateway.domain.quotas import DayOfTenant
 from gateway.domain.webhooks import KeptWebhooks
 
@@ -55,6 +55,8 @@ class KeptMeeting(Struct, frozen=True):
     unfinished: tuple[Unfinished, ...] = ()
     # As in `Page`.
     recorded: bool = True
+    # As in `Page`.
+    title: Title = NO_TITLE
 
     def __post_init__(self) -> None:
         offsets = [held.offset for held in self.publications]
@@ -90,6 +92,8 @@ class SessionRecord(Struct, frozen=True):
     until_s: float | None = None
     # Whether its meeting is recorded, which holds also where the log is lost; None: an earlier version wrote this.
     recorded: bool | None = None
+    # As `grants.person_of`.
+    person: str = ""
 
 
 class KeptSession(SessionRecord, frozen=True, kw_only=True):
@@ -130,3 +134,5 @@ class Handover(Struct, frozen=True):
     webhooks: KeptWebhooks = KeptWebhooks()
     # Keys of meetings that are locked.
     locked: tuple[str, ...] = ()
+    # Keys of meetings → who is muted in them, as in `Hosted`.
+    muted: dict[str, tuple[str, ...]] = {}

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec import UNSET
+from msgspec.structs import asdict
+
 from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance
-from gateway.domain.session_store import Present
+from gateway.domain.session_store import NOTHING_HOSTED, Hosted, Present
 from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
 from gateway.meeting.outbox import Payload
@@ -19,6 +22,7 @@ from gateway.protocol.messages import (
     ParticipantLeft,
     ParticipantUpdated,
     ServerMessage,
+    SessionMuted,
 )
 
 
@@ -44,6 +48,10 @@ class Member:
     feed: Feed | None = None
     # Is told when all promised translations of an utterance of its own have an outcome: its id, if one failed.
     on_finished: Callable[[str, bool], None] | None = None
+    # Is told when a host has muted it.
+    on_muted: Callable[[], None] | None = None
+    # As `grants.person_of`.
+    person: str = ""
 
     def gets(self, lang: str, said: int) -> bool:
         """Whether it gets what becomes in `lang` of an utterance that was said at offset `said`."""
@@ -168,10 +176,11 @@ class Presence:
 
     def __init__(self, members: Members) -> None:
         self._members = members
+        self._hosted = NOTHING_HOSTED
         # Participant → how they are present now, in the order in which they came.
         self._present: dict[str, Present] = {}
-        # Participant → how the others see them.
-        self._told: dict[str, Present] = {}
+        # Participant → what members were told of them.
+        self._told: dict[str, Participant] = {}
 
     def put(self, participant: str, present: Present | None) -> bool:
         """A participant is present like this now; None: they left. Returns whether members are to be told."""
@@ -183,27 +192,60 @@ class Presence:
             del self._present[participant]
         return True
 
+    def host(self, hosted: Hosted) -> tuple[list[str], list[Member]]:
+        """Hosts have set this. Returns the participants of whom members are to be told, and the members concerned.
+
+        Those are told here whether they are muted now.
+        """
+        before, self._hosted = self._hosted, hosted
+        concerned = [each for each in self._members if _differs(before, hosted, each.participant, each.person)]
+        for member in concerned:
+            if member.feed is not None:
+                member.feed.send_now(Payload(SessionMuted(self.is_muted(member))))
+        present = self._present.items()
+        return [id for id, each in present if _differs(before, hosted, id, each.person)], concerned
+
+    def is_muted(self, member: Member) -> bool:
+        """Whether a host has muted a member."""
+        return self._hosted.mutes(member.participant, member.person)
+
+    def is_alone(self, member: Member) -> bool:
+        """Whether nobody else is present, as far as that is shown."""
+        return not any(each != member.participant for each in self._present) and len(self._members) == 1
+
     def clear(self) -> None:
         """Members are not told: all of them connect again, and learn then who is present."""
+        self._hosted = NOTHING_HOSTED
         self._present.clear()
         self._told.clear()
 
     def participants(self, but: str) -> list[Participant]:
         """Everybody else, as members were told of them. but: a participant's id."""
-        return [Participant(*_fields(each, present)) for each, present in self._told.items() if each != but]
+        return [told for each, told in self._told.items() if each != but]
 
     def tell_members(self, participant: str) -> None:
         """Tell members what has changed about a participant since they were told."""
         before, present = self._told.get(participant), self._present.get(participant)
-        if present == before:
+        now = None if present is None else self._seen(participant, present)
+        if now == before:
             return
-        if present is not None:
-            self._told[participant] = present
+        if now is not None:
+            self._told[participant] = now
             kind = ParticipantJoined if before is None else ParticipantUpdated
-            self._tell_others(participant, kind(*_fields(participant, present)))
+            self._tell_others(participant, kind(**asdict(now)))
         elif before is not None:
             del self._told[participant]
-            self._tell_others(participant, ParticipantLeft(*_fields(participant, before)))
+            self._tell_others(participant, ParticipantLeft(**asdict(before)))
+
+    def _seen(self, participant: str, present: Present) -> Participant:
+        return Participant(
+            participant,
+            present.name,
+            present.speaks,
+            list(present.reads),
+            person=present.person or UNSET,
+            muted=self._hosted.mutes(participant, present.person) or UNSET,
+        )
 
     def _tell_others(self, participant: str, message: ServerMessage) -> None:
         payload = Payload(message)
@@ -212,5 +254,5 @@ class Presence:
                 member.feed.send_now(payload)
 
 
-def _fields(participant: str, present: Present) -> tuple[str, str, str | None, list[str]]:
-    return (participant, present.name, present.speaks, list(present.reads))
+def _differs(before: Hosted, after: Hosted, participant: str, person: str) -> bool:
+    return before.mutes(participant, person) != after.mutes(participant, person)

@@ -18,9 +18,19 @@ from functools import partial
 
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.live import Reads
-from gateway.domain.log import Accepted, Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
+from gateway.domain.log import (
+    NO_TITLE,
+    Accepted,
+    Publication,
+    Said,
+    Title,
+    Translated,
+    Untranslated,
+    Utterance,
+    UtteranceKey,
+)
 from gateway.domain.ports import EventLog, LiveChannel, Subscription
-from gateway.domain.session_store import Present
+from gateway.domain.session_store import Hosted, Present
 from gateway.domain.sessions import Preferences
 from gateway.meeting import traces
 from gateway.meeting.feed import Feed
@@ -31,9 +41,11 @@ from gateway.meeting.other_gateways import OtherGateways
 from gateway.meeting.outbox import Payload
 from gateway.meeting.turns import CHAR_S, FRAME_S, Job, Key, Payer, Turns
 from gateway.protocol.from_domain import publication_message
+from gateway.protocol.messages import MeetingTitled
 from gateway.tracing import utterances
 
 _TellPresent = Callable[[str, Present | None], None]
+_TellHosted = Callable[[Hosted], None]
 
 # A publication that is not delivered within so many seconds is not waited for.
 _DELIVERY_S = 5.0
@@ -52,8 +64,8 @@ class Room:
         account: str = "",
         # Whether the meeting is to be recorded, if this begins it: see `EventLog.subscribe`.
         record: bool | None = None,
-        # Tells who is present while the context lasts: see `SessionStore.subscribe`.
-        present: Callable[[str, _TellPresent], AbstractAsyncContextManager[None]] | None = None,
+        # Tells who is present, and what hosts have set, while the context lasts: see `SessionStore.subscribe`.
+        present: Callable[[str, _TellPresent, _TellHosted], AbstractAsyncContextManager[None]] | None = None,
         # To other gateways; None if there are none.
         channel: LiveChannel | None = None,
         # Stops the translations that this gateway makes of an utterance.
@@ -71,6 +83,8 @@ class Room:
         # Whether what is said is kept. If not, newcomers are not shown what was said before.
         self.recorded = record is not False
         self._snapshot = snapshot
+        # What it is called.
+        self.title = NO_TITLE
         self.log = log
         self.epoch = ""
         # The offset of the newest publication.
@@ -131,13 +145,14 @@ class Room:
                 # Something may have been delivered since.
                 self.epoch, self.offset = start.epoch, max(self.offset, start.last)
                 self.recorded = self._record = start.recorded
+                self.title = start.title
                 self.history.keep = self._snapshot if self.recorded else 0
                 recent = await self.log.recent(self.id, self.history.keep)
                 # Publications that arrive meanwhile are noted twice, which changes nothing.
                 async for publication in self._logged(self.history.recall(recent)):
                     self.history.note(publication)
                 if self._present is not None:
-                    await subscription.enter_async_context(self._present(self.id, self._put_present))
+                    await subscription.enter_async_context(self._present(self.id, self._put_present, self._host))
                 await subscription.enter_async_context(self.other_gateways.listening(self))
                 self._unsubscribe = subscription.pop_all()
             self._is_open = True
@@ -283,6 +298,26 @@ class Room:
 
     def _put_present(self, participant: str, present: Present | None) -> None:
         if self.presence.put(participant, present):
+            self.take_turn(participant, ("present", ""), partial(self.presence.tell_members, participant))
+
+    def entitle(self, title: Title) -> None:
+        """It is called so now: members are told, unless they know."""
+        if title == self.title:
+            return
+        self.title = title
+        payload = Payload(MeetingTitled(title.text, title.held_by))
+        for member in self.members:
+            if member.feed is not None:
+                member.feed.send_now(payload)
+
+    def _host(self, hosted: Hosted) -> None:
+        if hosted.title is not None:
+            self.entitle(hosted.title)
+        changed, concerned = self.presence.host(hosted)
+        for member in concerned:
+            if member.on_muted is not None and self.presence.is_muted(member):
+                member.on_muted()
+        for participant in changed:
             self.take_turn(participant, ("present", ""), partial(self.presence.tell_members, participant))
 
     # ------------------------------------------------------------ what was said

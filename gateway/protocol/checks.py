@@ -7,6 +7,7 @@ Must not know: messages, HTTP bodies, sessions.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Mapping
 
 from msgspec import UNSET, UnsetType
@@ -22,6 +23,13 @@ from gateway.protocol.limits import Limits
 MEETING_ID = "[A-Za-z0-9._~-]+"
 
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8}){0,4}")
+
+
+def one_line(text: str) -> str:
+    """A text of one line, for people: without control characters and what would turn what is around it."""
+    joined = {"\u200c", "\u200d"}  # parts of words and of emoji
+    kept = (char if char in joined or unicodedata.category(char)[0] != "C" else " " for char in text)
+    return " ".join(unicodedata.normalize("NFC", "".join(kept)).split())
 
 
 def check_length(value: str, limit: int, field: str) -> None:

@@ -64,7 +64,25 @@ HostKey = Annotated[
         "id_chars",
     ),
 ]
-Removes = Annotated[str, about("Public id of another participant in the meeting.", "id_chars")]
+Another = Annotated[str, about("Public id of another participant in the meeting.", "id_chars")]
+MeetingTitle = Annotated[
+    str,
+    about(
+        "What the meeting is called, if it has no title yet. It is taken from a host, and from the first in the "
+        "meeting. One line.",
+        "name_chars",
+    ),
+]
+NewTitle = Annotated[str, about("One line; empty: the meeting has no title.", "name_chars")]
+Guest = Annotated[
+    str,
+    about(
+        "A secret that you have drawn for this person, the same in all their sessions. Where a token says who it "
+        "is, that counts.",
+        "id_chars",
+    ),
+]
+Mutes = Annotated[bool, about("`true`: what they say is refused; `false`: it is taken again.")]
 Locks = Annotated[bool, about("`true`: others are not let in; `false`: they are again.")]
 Secret = Annotated[str, about("`session` of the newest `session.started`.", "id_chars")]
 Epoch = Annotated[str, about("`epoch` of the newest `session.started`.", "id_chars")]
@@ -103,6 +121,10 @@ Utterance = Annotated[str, about("Id of the utterance, chosen by its speaker's c
 TheirName = Annotated[str, about("Their name; may be empty.")]
 TheySpeak = Annotated[str | None, about("The language that they speak; null: not told, or detected.")]
 TheyRead = Annotated[list[str], about("The languages that they read.")]
+TheirPerson = Annotated[
+    str | UnsetType, about("The same in all sessions of one person in this meeting. Absent: not known.")
+]
+TheyAreMuted = Annotated[bool | UnsetType, about("`true`: a host has muted them. Absent: they may speak.")]
 SpeaksNow = Annotated[str | None, about("Language of utterances without a `lang`; `auto`: detected; null: none.")]
 DetectedLang = Annotated[str | UnsetType, about("The language that was spoken; only where it was detected.")]
 Confidence = Annotated[
@@ -135,6 +157,10 @@ Recorded = Annotated[
 ]
 Host = Annotated[bool | UnsetType, about("`true`: this session is a host of the meeting. Absent: it is not.")]
 Locked = Annotated[bool | UnsetType, about("Told to hosts. `true`: the meeting is locked. Absent: it is not.")]
+TitleNow = Annotated[str | UnsetType, about("What the meeting is called. Absent: it has no title.")]
+HeldBy = Annotated[str | UnsetType, about("Name of the host who has set the title. Absent: not known.")]
+YourPerson = Annotated[str | UnsetType, about("What others see as your `person`. Absent: it is not known.")]
+YouAreMuted = Annotated[bool | UnsetType, about("`true`: a host has muted you. Absent: you may speak.")]
 Targets = Annotated[
     dict[str, list[str]] | UnsetType,
     about(

@@ -51,6 +51,8 @@ class SessionStart(ClientStruct, frozen=True, tag="session.start"):
     token: fields.Token | None = None
     record: fields.Record | None = None
     host: fields.HostKey | None = None
+    guest: fields.Guest | None = None
+    title: fields.MeetingTitle | None = None
 
     def __repr__(self) -> str:
         # The token must not be logged, nor what the meeting is about.
@@ -120,13 +122,30 @@ class ParticipantRemove(ClientStruct, frozen=True, tag="participant.remove"):
     What they said stays, and what was accepted is translated. They get `removed`.
     """
 
-    participant: fields.Removes
+    participant: fields.Another
+
+
+class ParticipantMute(ClientStruct, frozen=True, tag="participant.mute"):
+    """From a host: what this participant says is refused (`muted`) until that is undone, also if they come back.
+
+    What they are saying goes from every screen; what was accepted stays. They get `session.muted`, all others
+    `participant.updated`.
+    """
+
+    participant: fields.Another
+    muted: fields.Mutes
 
 
 class MeetingLock(ClientStruct, frozen=True, tag="meeting.lock"):
     """From a host: let nobody else in, or let them in again. Answered by `meeting.locked`."""
 
     locked: fields.Locks
+
+
+class MeetingTitle(ClientStruct, frozen=True, tag="meeting.title"):
+    """From a host: what the meeting is called. All get `meeting.titled`, and transcripts have it."""
+
+    title: fields.NewTitle
 
 
 class MeetingEnd(ClientStruct, frozen=True, tag="meeting.end"):
@@ -154,7 +173,9 @@ ClientMessage = (
     | UtteranceFinal
     | UtteranceCancel
     | ParticipantRemove
+    | ParticipantMute
     | MeetingLock
+    | MeetingTitle
     | MeetingEnd
     | Ping
     | SessionEnd
@@ -175,6 +196,8 @@ class Participant(Struct, frozen=True):
     name: fields.TheirName
     speaks: fields.TheySpeak
     reads: fields.TheyRead
+    person: fields.TheirPerson = UNSET
+    muted: fields.TheyAreMuted = UNSET
 
 
 class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
@@ -199,6 +222,10 @@ class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
     record: fields.Recorded = UNSET
     host: fields.Host = UNSET
     locked: fields.Locked = UNSET
+    muted: fields.YouAreMuted = UNSET
+    person: fields.YourPerson = UNSET
+    title: fields.TitleNow = UNSET
+    held_by: fields.HeldBy = UNSET
 
     def __repr__(self) -> str:
         shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "session")
@@ -212,6 +239,12 @@ class SessionUpdated(ServerStruct, frozen=True, tag="session.updated"):
     speaks: fields.SpeaksNow
     stability: fields.Stable
     originals: fields.Originals = False
+
+
+class SessionMuted(ServerStruct, frozen=True, tag="session.muted"):
+    """A host has muted you, or has undone it: what you say is refused until then."""
+
+    muted: Annotated[bool, about("Whether you are muted now.")]
 
 
 class LanguagesChanged(ServerStruct, frozen=True, tag="languages.changed"):
@@ -314,7 +347,7 @@ class ParticipantJoined(ServerStruct, Participant, frozen=True, tag="participant
 
 
 class ParticipantUpdated(ServerStruct, Participant, frozen=True, tag="participant.updated"):
-    """Somebody changed the languages that they speak or read."""
+    """Somebody changed the languages that they speak or read, or was muted, or may speak again."""
 
 
 class ParticipantLeft(ServerStruct, Participant, frozen=True, tag="participant.left"):
@@ -325,6 +358,13 @@ class MeetingLocked(ServerStruct, frozen=True, tag="meeting.locked"):
     """The answer to `meeting.lock`: it is in force at every gateway."""
 
     locked: Annotated[bool, about("Whether the meeting is locked now.")]
+
+
+class MeetingTitled(ServerStruct, frozen=True, tag="meeting.titled"):
+    """The meeting is called so now."""
+
+    title: Annotated[str, about("Empty: it has no title any more.")]
+    held_by: Annotated[str, about("Name of the host who has set it; may be empty.")] = ""
 
 
 class TokenExpiring(ServerStruct, frozen=True, tag="token.expiring"):
@@ -365,6 +405,7 @@ class Pong(ServerStruct, frozen=True, tag="pong"):
 ServerMessage = (
     SessionStarted
     | SessionUpdated
+    | SessionMuted
     | LanguagesChanged
     | UtteranceAccepted
     | UtteranceCancelled
@@ -377,6 +418,7 @@ ServerMessage = (
     | ParticipantUpdated
     | ParticipantLeft
     | MeetingLocked
+    | MeetingTitled
     | TokenExpiring
     | SessionRefreshed
     | SessionDraining

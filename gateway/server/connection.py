@@ -66,8 +66,10 @@ from gateway.sessions.machine import (
     Close,
     Effect,
     EndMeeting,
+    Entitle,
     Join,
     Lock,
+    Mute,
     Refresh,
     Remove,
     Reply,
@@ -153,6 +155,10 @@ class Core(Struct, frozen=True):
             record=UNSET if session.room.recorded else False,
             host=is_host or UNSET,
             locked=is_locked or UNSET,
+            muted=session.room.presence.is_muted(session.member) or UNSET,
+            person=session.member.person or UNSET,
+            title=session.room.title.text or UNSET,
+            held_by=session.room.title.held_by or UNSET,
         )
 
 
@@ -331,7 +337,7 @@ class Connection:
                 sessions.cancel(self._local_session(), id)
             case Withdraw(id, wait_s):
                 sessions.withdraw(self._local_session(), id, wait_s)
-            case Remove() | Lock() | EndMeeting():
+            case Remove() | Mute() | Lock() | Entitle() | EndMeeting():
                 await sessions.hosting.carry_through(self._host(effect))
             case Close(code, reason):
                 self.finish(code, reason)
@@ -398,7 +404,7 @@ class Connection:
         self.outbox.put(SessionRefreshed(None if left_s is None else round(left_s * 1_000)))
         return True
 
-    async def _host(self, effect: Remove | Lock | EndMeeting) -> None:
+    async def _host(self, effect: Remove | Mute | Lock | Entitle | EndMeeting) -> None:
         session, hosting = self._local_session(), self._core.sessions.hosting
         try:
             with self._core.audit.attempt("host", self._websocket) as attempt:
@@ -407,10 +413,16 @@ class Connection:
                     case Remove(participant):
                         attempt.detail = f"remove {participant}"
                         await hosting.remove(session, participant)
+                    case Mute(participant, muted):
+                        attempt.detail = f"{'mute' if muted else 'unmute'} {participant}"
+                        await hosting.mute(session, participant, muted)
                     case Lock(locked):
                         attempt.detail = "lock" if locked else "unlock"
                         await hosting.lock(session, locked)
                         self.outbox.put(MeetingLocked(locked))
+                    case Entitle(title):
+                        attempt.detail = "title"
+                        await hosting.entitle(session, title)
                     case EndMeeting():
                         attempt.detail = "end"
                         await hosting.end_meeting(session)

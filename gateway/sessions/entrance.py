@@ -30,7 +30,7 @@ from gateway.domain.errors import (
     TooManySessions,
     Unauthenticated,
 )
-from gateway.domain.grants import Grant, meeting_key, tenant_of
+from gateway.domain.grants import Grant, meeting_key, person_of, tenant_of
 from gateway.domain.ports import SessionStore
 from gateway.domain.quotas import check_joins
 from gateway.domain.session_store import Bounds, Held
@@ -230,6 +230,7 @@ class Entrance(Struct, frozen=True, kw_only=True):
                 originals=join.originals,
                 since=after + 1,
                 account=client.account,
+                person=person_of(grant, meeting, join.guest),
             )
             wants = partial(room.shows, member)
             feed = Feed(client.outbox, after, participant=member.participant, wants=wants, newcomer=True)

@@ -1,4 +1,4 @@
-"""What a host may do in a meeting: end it for everyone, remove a participant, lock it.
+"""What a host may do in a meeting: end it for everyone, remove or mute a participant, lock it, name it.
 
 Knows: how each is made to hold at every gateway. Must not know: who is a host (`sessions.grants`), sockets, the
 order of messages.
@@ -14,8 +14,10 @@ from typing import Any
 
 from gateway.domain.errors import InvalidValue, LogUnavailable
 from gateway.domain.grants import LEEWAY_S, Grant, Revocation, meeting_name, tenant_of
-from gateway.domain.ports import SessionStore
+from gateway.domain.log import Title
+from gateway.domain.ports import EventLog, SessionStore
 from gateway.domain.session_store import StoredSession, ends
+from gateway.protocol.checks import one_line
 from gateway.sessions.local_session import LocalSession
 from gateway.sessions.local_sessions import LocalSessions
 
@@ -24,6 +26,7 @@ class Hosting:
     def __init__(
         self,
         session_store: SessionStore,
+        log: EventLog,
         local: LocalSessions,
         # Raises `RateLimited` if a revocation would be one too many.
         check_room: Callable[[Revocation], None],
@@ -32,6 +35,7 @@ class Hosting:
         tasks: asyncio.TaskGroup,
     ) -> None:
         self._session_store = session_store
+        self._log = log
         self._local = local
         self._check_room = check_room
         self._end_here = end_here
@@ -79,9 +83,40 @@ class Hosting:
         before_s = max(time.time(), grant.issued_s)
         await self._revoke(_revocation(host, before_s, grant.subject, participant), stored)
 
+    async def mute(self, host: LocalSession, participant: str, muted: bool) -> None:
+        """What a participant says is refused until that is undone, in all their sessions, or is taken again.
+
+        Raises `InvalidValue` if they are not there, `LimitExceeded` or `LogUnavailable`; then nothing has changed.
+        """
+        meeting = host.room.id
+        person = self._person_of(meeting, participant, await self._session_store.sessions(meeting))
+        if person is None:
+            raise InvalidValue("There is no such participant in this meeting.", field="participant")
+        # Another session of the host's own is muted alone.
+        is_alone = person in ("", host.member.person)
+        if not muted and not is_alone:
+            await self._session_store.mute(meeting, participant, False)
+        await self._session_store.mute(meeting, participant if is_alone else person, muted)
+
     async def lock(self, host: LocalSession, locked: bool) -> None:
         """Let nobody else in but hosts, or let them in again. Raises `LogUnavailable`."""
         await self._session_store.lock(host.room.id, locked)
+
+    async def entitle(self, host: LocalSession, text: str) -> None:
+        """The meeting is called so, empty: in no way; everybody is told. Raises `LogUnavailable`."""
+        room = host.room
+        title = Title(text, one_line(host.member.name) if text else "")
+        await self._log.entitle(room.id, title)
+        await self._session_store.entitle(room.id, title)
+        room.entitle(title)
+
+    async def begin_with(self, session: LocalSession, text: str) -> None:
+        """A session has begun that names its meeting, as a host or as the first one may. Never raises."""
+        room = session.room
+        is_first = room.presence.is_alone(session.member) and room.offset == 0
+        if text and not room.title.text and (session.grant.is_host or is_first):
+            with suppress(LogUnavailable):
+                await self.entitle(session, text)
 
     async def is_locked(self, session: LocalSession) -> bool:
         """Never raises: without an answer of the store it is taken for open."""
@@ -94,6 +129,13 @@ class Hosting:
             if session.room.id == meeting and session.member.participant == participant:
                 return session.grant
         return next((each.record.grant for each in stored if each.record.participant == participant), None)
+
+    def _person_of(self, meeting: str, participant: str, stored: Sequence[StoredSession]) -> str | None:
+        """As `grants.person_of`; None: there is no such participant."""
+        for session in self._local.all:
+            if session.room.id == meeting and session.member.participant == participant:
+                return session.member.person
+        return next((each.record.person for each in stored if each.record.participant == participant), None)
 
     async def _revoke(self, revocation: Revocation, stored: Sequence[StoredSession]) -> None:
         """stored: the sessions in the meeting, as they were before."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from msgspec.structs import asdict
 
@@ -88,6 +89,7 @@ class LocalSession:
     def connect(self, feed: Feed, state: SessionState, finish: Finish) -> None:
         """A connection: the first one, or one that goes on with the session."""
         state.participant = self.member.participant
+        state.is_muted = partial(self.room.presence.is_muted, self.member)
         self.member.feed, self.state, self.finish = feed, state, finish
         self.away_since_s = self.restored_s = None
 
@@ -98,7 +100,7 @@ class LocalSession:
         """The session has ended."""
         self.disconnect()
         # It holds this session, and would keep the meeting's texts until the next pass of the garbage collector.
-        self.member.on_finished = None
+        self.member.on_finished = self.member.on_muted = None
 
     def put_late(self, show: Show) -> str | None:
         """A revision waits. Returns the utterance that has no room, and does not wait any more; None: all have."""
@@ -146,6 +148,7 @@ class LocalSession:
             grant=self.grant,
             until_s=until_s,
             recorded=self.room.recorded,
+            person=member.person,
         )
 
     def kept(self, left_s: float, until_s: float | None = None) -> KeptSession:
@@ -196,5 +199,6 @@ def restored(room: Room, record: SessionRecord, secret: str, limits: Limits, fen
         since=record.since,
         stopped=dict(record.stopped),
         account=record.account,
+        person=record.person,
     )
     return LocalSession(secret=secret, fence=fence, room=room, member=member, state=recalled(room, record, limits))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
+from functools import partial
 
 from msgspec import Struct
 
@@ -38,7 +39,10 @@ class LocalSessions:
         tasks: asyncio.TaskGroup,
         # Monotonic, seconds.
         clock: Callable[[], float],
+        # Is told of a session that a host has muted.
+        muted: Callable[[LocalSession], None],
     ) -> None:
+        self._muted = muted
         self.writes = Writes(
             session_store,
             tasks,
@@ -64,6 +68,7 @@ class LocalSessions:
         if not session.connected:
             session.away_since_s = self._clock()
         self._sessions[session.key] = session
+        session.member.on_muted = partial(self._muted, session)
         session.room.join(session.member)
 
     def save(self, session: LocalSession) -> None:

@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from hashlib import blake2b
-from typing import cast
+from typing import TypeGuard, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,6 +31,7 @@ from gateway.domain.errors import (
     Cancelled,
     GatewayError,
     InvalidValue,
+    Muted,
     ProtocolError,
     RateLimited,
     SessionAlreadyStarted,
@@ -54,6 +55,8 @@ from gateway.protocol.messages import (
     ClientMessage,
     MeetingEnd,
     MeetingLock,
+    MeetingTitle,
+    ParticipantMute,
     ParticipantRemove,
     Ping,
     Pong,
@@ -94,6 +97,13 @@ class Join(Struct, frozen=True):
     record: bool | None = None
     # Its languages that the gateway does not have → why: only a session that has them already goes on with them.
     gone: Mapping[str, GatewayError] = {}
+    # A secret of the person's, where no token says who it is.
+    guest: str | None = None
+    # What the meeting is called, if it has no title yet.
+    title: str = ""
+
+    def __repr__(self) -> str:
+        return f"Join(meeting={self.meeting!r}, …)"  # the secret must not be logged
 
 
 class Update(Preferences, frozen=True):
@@ -153,10 +163,23 @@ class Remove(Struct, frozen=True):
     participant: str
 
 
+class Mute(Struct, frozen=True):
+    """What a participant says is refused, or is taken again."""
+
+    participant: str
+    muted: bool
+
+
 class Lock(Struct, frozen=True):
     """Let nobody else in, or let them in again; send `meeting.locked`."""
 
     locked: bool
+
+
+class Entitle(Struct, frozen=True):
+    """The meeting is called so, empty: in no way; all are told."""
+
+    title: str
 
 
 class EndMeeting(Struct, frozen=True):
@@ -181,7 +204,9 @@ Effect = (
     | Cancel
     | Withdraw
     | Remove
+    | Mute
     | Lock
+    | Entitle
     | EndMeeting
     | Close
 )
@@ -249,6 +274,10 @@ class KnownUtterances:
             self._remember(id, KnownUtterance(0, begun=True))
         self.expect(id)
 
+    def open(self) -> list[str]:
+        """Those that are still being said, as far as is known."""
+        return [id for id, known in self._known.items() if known.final is None]
+
     def begun_in_flight(self) -> list[str]:
         """Those of which some is accepted, and which are not final."""
         return [id for id in self._in_flight if (known := self.get(id)) is not None and known.final is None]
@@ -296,7 +325,8 @@ _AGAIN_S = 10.0
 
 # Messages that one counts as which costs more than others: everybody in the meeting is told of a `session.update`,
 # a token is verified, and all gateways are told of what a host does.
-_HEAVY, _HEAVY_COST = {SessionUpdate, SessionRefresh, ParticipantRemove, MeetingLock, MeetingEnd}, 10
+_HEAVY = {SessionUpdate, SessionRefresh, ParticipantRemove, ParticipantMute, MeetingLock, MeetingTitle, MeetingEnd}
+_HEAVY_COST = 10
 
 
 class State(Enum):
@@ -319,6 +349,8 @@ class SessionState:
         self.originals = False
         # What the client's newest token allows; every message is held against it.
         self.grant = OPEN
+        # Whether a host has muted it.
+        self.is_muted: Callable[[], bool] = lambda: False
         # Why it ends, once its time is over; not as an error, which comes to name one utterance.
         self._why = ""
         self._limits = limits
@@ -387,7 +419,7 @@ class SessionState:
                 case UtterancePartial(id=id) | UtteranceFinal(id=id) | UtteranceCancel(id=id):
                     if len(id) <= self._limits.id_chars:
                         error.for_utterance(id)
-            given_up = self.give_up(message.id, error) if isinstance(message, UtteranceFinal) else []
+            given_up = self.give_up(message.id, error) if _gives_up(message, error) else []
             return [Reply(error_message(error)), *given_up]
 
     def give_up(self, utterance_id: str, error: GatewayError) -> list[Effect]:
@@ -397,6 +429,10 @@ class SessionState:
         if error.retryable:
             return [Withdraw(utterance_id, (error.retry_after_ms or 0) / 1_000 + _AGAIN_S)]
         return self._withdraw(utterance_id)
+
+    def withdraw_all(self) -> list[Effect]:
+        """Everything that is still being said is given up."""
+        return [effect for id in self._known.open() for effect in self._withdraw(id)]
 
     def not_updated(self, before: Update) -> None:
         """An `Update` could not be carried out: what was in force still is."""
@@ -465,15 +501,17 @@ class SessionState:
         speaks, detects = rules.speaks(message.speaks, self.grant) if message.speaks is not None else (None, False)
         check_reads(self.grant, reads, originals=message.originals)
         meeting = check_meeting(self.grant, message.meeting)
-        if message.host is not None:
-            checks.check_length(message.host, self._limits.id_chars, "host")
+        for field, secret in (("host", message.host), ("guest", message.guest)):
+            if secret is not None:
+                checks.check_length(secret, self._limits.id_chars, field)
         notes = self._take_options(message.glossary, message.context, message.formality)
         self.grant = as_host(self.grant, meeting, message.host)
         self.name, self._detects = name, detects
         self._apply(Update(speaks, reads, message.stability, message.originals))
         self.state = State.OPEN
         resume, originals, record = message.resume, message.originals, message.record
-        join = Join(meeting, name, speaks, reads, message.stability, resume, originals, record, rules.gone)
+        gone, guest, title = rules.gone, message.guest, self._title(message.title or "")
+        join = Join(meeting, name, speaks, reads, message.stability, resume, originals, record, gone, guest, title)
         return [join, *notes]
 
     def _on_update(self, message: SessionUpdate) -> list[Effect]:
@@ -498,6 +536,7 @@ class SessionState:
             raise StaleRevision("This utterance is final already; the partial was dropped.", field="rev")
         if known is not None and message.rev <= known.rev:
             raise StaleRevision(f"Revision {known.rev} was received before; this one was dropped.", field="rev")
+        self._check_muted()
         first = not self._known.may_be_shown(message.id)
         self._known.revised(message.id, message.rev)
         return [Show(self._utterance(message, lang), first)]
@@ -522,6 +561,7 @@ class SessionState:
             again = True
         elif known is not None and message.rev < known.rev:
             raise StaleRevision(f"Revision {known.rev} was received before.", field="rev")
+        self._check_muted()
         unfinished = self.in_flight - len(self._known.begun_in_flight())
         if unfinished >= self._limits.utterances_in_flight:
             raise TooManyInFlight(
@@ -559,9 +599,26 @@ class SessionState:
             raise InvalidValue("This is your own session; session.end ends it.", field="participant")
         return [Remove(message.participant)]
 
+    def _on_mute(self, message: ParticipantMute) -> list[Effect]:
+        checks.check_length(message.participant, self._limits.id_chars, "participant")
+        check_host(self.grant)
+        if message.participant == self.participant:
+            raise InvalidValue("This is your own session.", field="participant")
+        return [Mute(message.participant, message.muted)]
+
     def _on_lock(self, message: MeetingLock) -> list[Effect]:
         check_host(self.grant)
         return [Lock(message.locked)]
+
+    def _on_title(self, message: MeetingTitle) -> list[Effect]:
+        title = self._title(message.title)
+        check_host(self.grant)
+        return [Entitle(title)]
+
+    def _title(self, text: str) -> str:
+        """Raises `LimitExceeded`."""
+        checks.check_length(text, self._limits.name_chars, "title")
+        return checks.one_line(text)
 
     def _on_meeting_end(self, _message: MeetingEnd) -> list[Effect]:
         check_host(self.grant)
@@ -595,6 +652,11 @@ class SessionState:
         if lang != AUTO:
             check_speaks(self.grant, lang, "lang")
         return lang
+
+    def _check_muted(self) -> None:
+        """Raises `Muted`."""
+        if self.is_muted():
+            raise Muted("The host has muted you.", field="id")
 
     def _note_position(self, message: UtterancePartial | UtteranceFinal) -> list[Effect]:
         """Tell the client once that its times make no sense. It names no utterance: none is refused for that."""
@@ -662,6 +724,13 @@ class SessionState:
         return [Reply(error_message(error)) for error in errors]
 
 
+def _gives_up(message: ClientMessage, error: GatewayError) -> TypeGuard[UtterancePartial | UtteranceFinal]:
+    """Whether what was shown of an utterance goes because this was refused."""
+    return isinstance(message, UtteranceFinal) or (
+        isinstance(message, UtterancePartial) and isinstance(error, Muted)
+    )
+
+
 _Rule = Callable[[SessionState, ClientMessage], list[Effect]]
 
 
@@ -682,7 +751,9 @@ _TABLE: dict[State, dict[type, _Rule]] = {
         UtteranceFinal: _rule(SessionState._on_final),
         UtteranceCancel: _rule(SessionState._on_cancel),
         ParticipantRemove: _rule(SessionState._on_remove),
+        ParticipantMute: _rule(SessionState._on_mute),
         MeetingLock: _rule(SessionState._on_lock),
+        MeetingTitle: _rule(SessionState._on_title),
         MeetingEnd: _rule(SessionState._on_meeting_end),
         Ping: _rule(SessionState._on_ping),
         SessionEnd: _rule(SessionState._on_end),

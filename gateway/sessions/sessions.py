@@ -79,9 +79,11 @@ class Sessions:
         self.rooms = rooms
         # What this gateway has taken over and not begun.
         self._taken: list[Unfinished] = []
-        self.local = LocalSessions(session_store, self.lifetimes, finals, speech, self._tasks, self._clock)
+        self.local = LocalSessions(
+            session_store, self.lifetimes, finals, speech, self._tasks, self._clock, self._muted
+        )
         self.hosting = Hosting(
-            session_store, self.local, self.lifetimes.revocations.check_room, self._revoked, self._tasks
+            session_store, log, self.local, self.lifetimes.revocations.check_room, self._revoked, self._tasks
         )
         self._entrance = Entrance(
             session_store=session_store,
@@ -138,7 +140,8 @@ class Sessions:
             entry = await self._entrance.enter(client)
             joined.meeting, joined.session = entry.session.room.id, entry.session.key.hex()[:12]
             joined.recovered = entry.recovered
-            return entry
+        await self.hosting.begin_with(entry.session, join.title)
+        return entry
 
     async def update(self, session: LocalSession, update: Update) -> None:
         """Other languages, from the next utterance on.
@@ -291,6 +294,10 @@ class Sessions:
         elif session.member.feed is not None:
             session.member.feed.send_now(Payload(UtteranceCancelled(*key)))
 
+    def _muted(self, session: LocalSession) -> None:
+        """A host has muted a session: what it is saying goes from every screen."""
+        self._withdraw_all(session, session.state.withdraw_all())
+
     def cancel(self, session: LocalSession, utterance_id: str) -> None:
         """A session wants no translation of an accepted utterance any more."""
         self._speech.cancel(session.room, (session.member.participant, utterance_id))
@@ -426,3 +433,6 @@ class Sessions:
                 session.away_since_s, session.restored_s = None, min(kept.left_s, self._limits.keep_s)
         for meeting in earlier.locked:
             await self._session_store.lock(meeting, True)
+        for meeting, muted in earlier.muted.items():
+            for who in muted:
+                await self._session_store.mute(meeting, who, True)

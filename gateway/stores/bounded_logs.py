@@ -14,12 +14,14 @@ from heapq import heapify, heappop, heappush
 from typing import assert_never
 
 from gateway.domain.log import (
+    NO_TITLE,
     LogBounds,
     LoggedEvent,
     LoggedMeeting,
     Page,
     Publication,
     Said,
+    Title,
     Translated,
     Untranslated,
 )
@@ -111,7 +113,7 @@ class _Ring:
 
     __slots__ = (
         *("account", "bytes", "epoch", "first", "last", "meeting", "newest", "publications", "recorded"),
-        "subscribers",
+        *("subscribers", "title"),
     )
 
     def __init__(self, meeting: str, epoch: str, first: int = 1, account: str = "", *, recorded: bool) -> None:
@@ -119,6 +121,7 @@ class _Ring:
         self.epoch = epoch
         # Whether it keeps what is said.
         self.recorded = recorded
+        self.title = NO_TITLE
         # Who is charged for it.
         self.account = account
         self.first = first
@@ -135,7 +138,7 @@ class _Ring:
         start = max(after + 1, self.first)
         stop = min(start + limit, self.last + 1)
         held = tuple(self.publications[offset] for offset in range(start, stop))
-        return Page(self.epoch, self.first, self.last, held, self.recorded)
+        return Page(self.epoch, self.first, self.last, held, self.recorded, self.title)
 
     def rank(self) -> _Rank:
         """Its place in the order in which an account's meetings lose publications when the log is full."""
@@ -274,6 +277,11 @@ class BoundedLogs:
             self._forget_if_over(ring)
         return before - self._publications
 
+    def entitle(self, meeting: str, title: Title) -> None:
+        """As `EventLog.entitle`."""
+        if (ring := self._current(meeting, self._now_ms())) is not None:
+            ring.title = title
+
     def dump(self) -> tuple[KeptMeeting, ...]:
         """All meetings, for `restore` in the next process; also empty ones, of which only the position is left."""
         return tuple(
@@ -285,6 +293,7 @@ class BoundedLogs:
                 tuple(ring.publications.values()),
                 account=ring.account,
                 recorded=ring.recorded,
+                title=ring.title,
             )
             for ring in self._rings.values()
         )
@@ -304,6 +313,7 @@ class BoundedLogs:
             while first <= kept.last and kept.publications[first - kept.first].at_ms < horizon_ms:
                 first += 1
             ring = _Ring(kept.meeting, kept.epoch, first, kept.account, recorded=kept.recorded)
+            ring.title = kept.title
             self._rings[kept.meeting] = ring
             for publication in kept.publications[first - kept.first :]:
                 self._hold(ring, publication)

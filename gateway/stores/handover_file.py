@@ -79,6 +79,7 @@ def _encoded(handover: Handover) -> bytes:
                 glossaries=tuple(filter(_encodes, handover.glossaries)),
                 webhooks=handover.webhooks,
                 locked=tuple(filter(_encodes, handover.locked)),
+                muted=dict(filter(_encodes, handover.muted.items())),
             )
         )
 

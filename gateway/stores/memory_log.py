@@ -27,6 +27,7 @@ from gateway.domain.log import (
     Publication,
     Recent,
     Said,
+    Title,
     Translated,
     Unfinished,
     Untranslated,
@@ -364,6 +365,9 @@ class MemoryEventLog:
 
     async def meetings(self) -> tuple[LoggedMeeting, ...]:
         return self._store.logs.meetings()
+
+    async def entitle(self, meeting: str, title: Title) -> None:
+        self._store.logs.entitle(meeting, title)
 
     async def erase(self, meeting: str) -> bool:
         return self._store.erase(meeting)

@@ -13,24 +13,31 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from gateway.domain.errors import Unauthenticated
 from gateway.domain.grants import Revocation, tenant_of
+from gateway.domain.log import Title
 from gateway.domain.ports import LEASE_S
 from gateway.domain.session_store import (
+    NOTHING_HOSTED,
     REVOCATION_S,
     UNBOUNDED,
     Bounds,
     Held,
+    Hosted,
     Present,
     StoredSession,
     TenantCounts,
     check_lock,
+    check_muted,
     ends,
     what_is_revoked,
 )
 from gateway.domain.sessions import SessionRecord, UsedToken
 
 _Deliver = Callable[[str, Present | None], None]
+_DeliverHosted = Callable[[Hosted], None]
 
 # Clocks of those who issue tokens may differ from ours.
 _LATE_S = 60.0
@@ -57,17 +64,25 @@ class _Meeting:
     reads: Counter[str] = field(default_factory=Counter)
     # Participant → how the others see them.
     present: dict[str, Present] = field(default_factory=dict)
-    subscribers: dict[object, _Deliver] = field(default_factory=dict)
+    subscribers: dict[object, tuple[_Deliver, _DeliverHosted]] = field(default_factory=dict)
     # Whether only hosts may come.
     locked: bool = False
+    hosted: Hosted = NOTHING_HOSTED
 
     @property
     def is_empty(self) -> bool:
         return not self.sessions and not self.subscribers
 
     def tell_subscribers(self, participant: str, present: Present | None) -> None:
-        for deliver in tuple(self.subscribers.values()):
+        for deliver, _ in tuple(self.subscribers.values()):
             deliver(participant, present)
+
+    def host(self, hosted: Hosted) -> None:
+        """Hosts have set this; subscribers are told."""
+        if hosted != self.hosted:
+            self.hosted = hosted
+            for _, deliver in tuple(self.subscribers.values()):
+                deliver(hosted)
 
 
 class MemorySessions:
@@ -194,6 +209,7 @@ class MemorySessions:
         _less(self.sessions_of, tenant)
         if not meeting.sessions:
             meeting.locked = False  # subscribers may keep it from being forgotten
+            meeting.host(NOTHING_HOSTED)
             _less(self.meetings_of, tenant)
             self.ended(record.meeting)
         if session.shown:
@@ -304,10 +320,14 @@ class MemorySessionStore:
             self._store.end(session)
 
     @asynccontextmanager
-    async def subscribe(self, meeting: str, deliver: _Deliver) -> AsyncIterator[None]:
+    async def subscribe(
+        self, meeting: str, deliver: _Deliver, hosted: _DeliverHosted = lambda _: None
+    ) -> AsyncIterator[None]:
         of_meeting, subscription = self._store.meeting(meeting), object()
-        of_meeting.subscribers[subscription] = deliver
+        of_meeting.subscribers[subscription] = deliver, hosted
         try:
+            if of_meeting.hosted != NOTHING_HOSTED:
+                hosted(of_meeting.hosted)
             for participant, present in tuple(of_meeting.present.items()):
                 deliver(participant, present)
             yield
@@ -323,6 +343,18 @@ class MemorySessionStore:
     async def is_locked(self, meeting: str) -> bool:
         known = self._store.meetings.get(meeting)
         return known is not None and known.locked
+
+    async def mute(self, meeting: str, who: str, muted: bool) -> None:
+        if (known := self._store.meetings.get(meeting)) is None or not known.sessions:
+            return
+        others = known.hosted.muted - {who}
+        if muted:
+            check_muted(len(others))
+        known.host(replace(known.hosted, muted=others | {who} if muted else others))
+
+    async def entitle(self, meeting: str, title: Title) -> None:
+        if (known := self._store.meetings.get(meeting)) is not None and known.sessions:
+            known.host(replace(known.hosted, title=title))
 
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
         if self._store.has_used(used):
@@ -360,6 +392,11 @@ class MemorySessionStore:
     def kept_locks(self) -> tuple[str, ...]:
         """Meetings that are locked, for the next process."""
         return tuple(key for key, meeting in self._store.meetings.items() if meeting.locked)
+
+    def kept_muted(self) -> dict[str, tuple[str, ...]]:
+        """Who is muted in which meeting, for the next process."""
+        meetings = self._store.meetings.items()
+        return {key: tuple(sorted(meeting.hosted.muted)) for key, meeting in meetings if meeting.hosted.muted}
 
     def kept_tokens(self) -> tuple[UsedToken, ...]:
         """For the next process."""

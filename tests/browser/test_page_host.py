@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,118 @@ async def test_removed_participant_is_told_and_not_led_back(gateway: GatewayProc
         await expect(last.get_by_test_id("join-again")).to_be_hidden()
         await expect(guest.page.get_by_test_id("status")).to_have_text("Removed")
         await expect(guest.page.get_by_role("alert")).to_be_hidden()
+
+
+async def test_muted_participant_is_told_and_stays_so_after_a_reload(
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
+) -> None:
+    async with open_page(gateway.url, **DESKTOP) as host, open_page(f"{gateway.url}/healthz", **PHONE) as guest:
+        guest.allow("favicon.ico")
+        await connected(host.page)
+        await guest.page.goto(host.page.url)
+        await join(guest.page, "Bo")
+        await settled(await say(guest.page, SENTENCE))
+        await guest.page.get_by_test_id("text").fill("Half a sen")
+        pane = await show(host.page, "people")
+        await pane.get_by_role("button", name="Mute Bo", exact=True).click()
+        person = pane.get_by_role("listitem").filter(has_text="Bo")
+        await expect(person.get_by_text("Muted by the host")).to_be_visible()
+        await host.page.screenshot(path=artifacts / "host-muted.png")
+        for _ in range(2):
+            await expect(guest.page.get_by_test_id("composer-note")).to_have_text(
+                "The host has muted you: what you say is not sent."
+            )
+            await expect(guest.page.get_by_test_id("text")).to_be_disabled()
+            await expect(guest.page.get_by_test_id("microphone")).to_be_disabled()
+            await expect(row(guest.page, SENTENCE)).to_be_visible()  # what was said stays
+            await guest.page.screenshot(path=artifacts / "muted.png")
+            found = await scan(guest.page)
+            assert (found.serious, found.moderate) == ([], [])
+            await guest.page.reload()
+            await connected(guest.page)
+        await expect(pane.get_by_role("listitem").filter(has_text="Bo")).to_have_count(1)
+        await pane.get_by_role("button", name="Unmute Bo").click()
+        await expect(guest.page.get_by_test_id("composer-note")).to_have_text("You can speak again.")
+        await expect(guest.page.get_by_test_id("text")).to_have_value("Half a sen")
+        await say(guest.page, "And now aloud.")
+
+
+async def test_title_is_told_before_and_after_one_has_joined(
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
+) -> None:
+    async with open_page(gateway.url, **DESKTOP) as host, open_page(f"{gateway.url}/healthz", **PHONE) as guest:
+        guest.allow("favicon.ico")
+        page = host.page
+        await connected(page)
+        people = await show(page, "people")
+        await people.get_by_test_id("rename").click()
+        await people.get_by_label("Your name").fill("Ana")
+        await people.get_by_test_id("own").get_by_role("button", name="Save").click()
+        await connected(page)
+        await people.get_by_label("Title of the meeting").fill("Weekly")
+        await people.get_by_test_id("host").get_by_role("button", name="Save").click()
+        heading = page.get_by_role("heading", level=1)
+        await expect(heading).to_have_text("Weekly held by Ana")
+        await expect(page).to_have_title("Weekly · Translation Gateway")
+        await page.screenshot(path=artifacts / "title.png")
+        await page.get_by_test_id("share").click()
+        await expect(page.get_by_test_id("share").last).to_contain_text("Weekly · held by Ana")
+        await page.screenshot(path=artifacts / "title-share.png")
+        await page.get_by_test_id("share-fill").click()
+        await expect(page.get_by_test_id("qr-screen")).to_contain_text("Weekly · held by Ana")
+        await page.screenshot(path=artifacts / "title-qr.png")
+        await page.get_by_test_id("qr-close").click()
+        await page.get_by_test_id("share-close").click()
+
+        await guest.page.goto(page.url)
+        dialog = guest.page.get_by_role("dialog", name="Join the meeting")
+        await expect(dialog.get_by_role("heading", name="Weekly")).to_be_visible()
+        await expect(dialog).to_contain_text("held by Ana")
+        await guest.page.screenshot(path=artifacts / "title-join.png")
+        found = await scan(guest.page)
+        assert (found.serious, found.moderate) == ([], [])
+        await join(guest.page, "Bo")
+        await expect(guest.page.get_by_role("heading", level=1)).to_have_text("Weekly held by Ana")
+        await guest.page.screenshot(path=artifacts / "title-phone.png")
+        found = await scan(guest.page)
+        assert (found.serious, found.moderate) == ([], [])
+        assert await overflow_px(guest.page) == 0
+        await people.get_by_label("Title of the meeting").fill("")
+        await people.get_by_test_id("host").get_by_role("button", name="Save").click()
+        for each in (page, guest.page):
+            await expect(each.locator("h1")).to_have_text("Translation Gateway")
+
+
+async def test_first_link_names_a_meeting(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(f"{gateway.url}/?meeting=first-link&title=Weekly") as first:
+        await join(first.page, "Ana")
+        await expect(first.page.get_by_role("heading", level=1)).to_have_text("Weekly held by Ana")
+        async with connect(gateway.url, meeting="first-link", title="Another", reads=[]) as session:
+            assert session.started.title == "Weekly"
+
+
+async def test_person_who_comes_back_without_a_goodbye_is_one(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url, **DESKTOP) as host:
+        await connected(host.page)
+        meeting = meeting_of(host.page)
+        pane = await show(host.page, "people")
+        joined = partial(connect, gateway.url, meeting=meeting, reads=["de"])
+        async with (
+            joined(name="Bo", guest="bo"),
+            joined(name="Bo", guest="bo") as again,
+            joined(name="Bo", guest="other"),
+            joined(name="Cy", guest="bo"),
+        ):
+            named = pane.get_by_test_id("people").get_by_text("Bo", exact=True)
+            await expect(named).to_have_count(3)
+            await expect(named.filter(visible=True)).to_have_count(2)
+            await expect(pane.get_by_test_id("people-count")).to_have_text("4")
+            await again.end()
+            await expect(named).to_have_count(2)
+            await expect(named.filter(visible=True)).to_have_count(2)
+            await expect(pane.get_by_test_id("people-count")).to_have_text("4")
 
 
 async def test_locked_meeting_lets_nobody_in_and_the_host_stays_host_after_a_reload(

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.async_api import Locator, Page, expect
 
+from gateway.client import connect
 from tests.browser.axe import scan
 from tests.browser.pages import captions_connected, received, stop_the_clock, until
 from tests.browser.test_captions import meeting, speaker
@@ -107,6 +108,33 @@ async def test_the_wall_shows_whole_rows_over_all_columns(
             await page.emulate_media(color_scheme=scheme)
             found = await scan(page)
             assert (found.serious, found.moderate) == ([], [])
+
+
+async def test_the_foot_says_what_is_read_and_how_to_read_it_elsewhere(
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
+) -> None:
+    query = address(gateway, meeting="foot", lang="ja,de", stability="live")
+    async with (
+        connect(gateway.url, meeting="foot", name="Ana", title="Weekly", reads=[], speaks="en") as ana,
+        open_page(query, viewport={"width": 1920, "height": 1080}) as watch,
+    ):
+        page = watch.page
+        await captions_connected(page)
+        foot = page.locator(".wall-foot")
+        await expect(foot).to_contain_text("Weekly · held by Ana")
+        await expect(foot).to_contain_text("foot")
+        await expect(foot).to_contain_text(f"Read along: {gateway.url.removeprefix('http://')}/?meeting=foot")
+        await ana.partial("One two three", id="u1")
+        said = rows(page).last
+        await expect(said).to_contain_text("from English")
+        (before,) = await boxes(said)
+        words = "One two three four five six seven eight nine ten eleven twelve"
+        await ana.partial(words, id="u1")
+        await expect(said).to_contain_text("eight")
+        assert await boxes(said) == [before]  # the second line has its room from the beginning
+        await page.screenshot(path=artifacts / "wall-foot.png")
+        found = await scan(page)
+        assert (found.serious, found.moderate) == ([], [])
 
 
 async def test_more_than_three_languages_take_turns_at_the_end_of_a_sentence(

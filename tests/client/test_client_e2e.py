@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from gateway.client import (
     ClientSession,
+    MessageRefused,
     Reconnect,
     Reconnected,
     Reconnecting,
@@ -28,7 +29,10 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Caption,
     MeetingLocked,
+    MeetingTitled,
     ParticipantLeft,
+    ParticipantUpdated,
+    SessionMuted,
     SessionUpdated,
     TranslationDelta,
     TranslationFailed,
@@ -235,6 +239,19 @@ async def test_host_locks_removes_and_ends() -> None:
         await ana.drop()
         await until(ana, Reconnected)
         assert (ana.started.host, ana.started.locked) == (True, True)
+        await ana.entitle("Weekly")
+        assert MeetingTitled("Weekly") in await until(bo, MeetingTitled)
+        await ana.mute(bo.started.participant)
+        known = (await until(ana, ParticipantUpdated))[-1]
+        assert isinstance(known, ParticipantUpdated)
+        assert (known.participant, known.muted) == (bo.started.participant, True)
+        await until(bo, SessionMuted)
+        await bo.final("One.", lang="en")
+        with pytest.raises(MessageRefused) as refused:
+            await anext(bo.lines())
+        assert refused.value.error.code == "muted"
+        await ana.mute(bo.started.participant, False)
+        await until(bo, SessionMuted)
         await ana.remove(bo.started.participant)
         await until(ana, ParticipantLeft)
         with pytest.raises(SessionClosed) as removed:

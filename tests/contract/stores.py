@@ -17,7 +17,7 @@ from unittest import mock
 from gateway.domain.glossaries import Glossaries
 from gateway.domain.log import Publication
 from gateway.domain.ports import EventLog, Meter, SessionStore, Subscription
-from gateway.domain.session_store import Present
+from gateway.domain.session_store import Hosted, Present
 from gateway.domain.webhooks import WebhookOutbox
 from gateway.stores.memory_glossaries import MemoryGlossaries
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
@@ -372,10 +372,13 @@ class _Delayed:
 class _DelayedSessionStore(_Delayed):
     @asynccontextmanager
     async def subscribe(  # type: ignore[override]
-        self, meeting: str, deliver: Callable[[str, Present | None], None]
+        self,
+        meeting: str,
+        deliver: Callable[[str, Present | None], None],
+        hosted: Callable[[Hosted], None] = lambda _: None,
     ) -> AsyncIterator[None]:
         await asyncio.sleep(0)
-        async with self.adapter.subscribe(meeting, deliver):
+        async with self.adapter.subscribe(meeting, deliver, hosted):
             await asyncio.sleep(0)
             yield
             await asyncio.sleep(0)

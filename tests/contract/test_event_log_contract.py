@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gateway.domain.log import LoggedEvent, Page, Publication, Said, Translated, Untranslated
+from gateway.domain.log import NO_TITLE, LoggedEvent, Page, Publication, Said, Title, Translated, Untranslated
 from gateway.domain.ports import EventLog
 from tests.contract.stores import STORES, OpenStore, Store
 from tests.logs import append, nothing, offsets, said, texts, translated, untranslated, utterance
@@ -528,6 +528,23 @@ async def test_the_meetings_that_have_a_log_are_listed(log: EventLog) -> None:
     assert (first.meeting, first.publications, first.newest_ms) == ("empty", 0, None)
     assert (second.meeting, second.publications, second.newest_ms) == ("standup", 2, newest.at_ms)
     assert second.bytes == (await log.usage()).bytes > 0
+
+
+async def test_title_is_kept_as_long_as_the_log(log: EventLog) -> None:
+    await log.entitle("standup", Title("Weekly", "Ana"))  # it has no log yet
+    await append(log, "standup", said("one"))
+    assert (await log.read("standup", 0)).title == NO_TITLE
+    await log.entitle("standup", Title("週次", "Ana"))
+    assert (await log.read("standup", 0)).title == Title("週次", "Ana")
+    assert (await log.recent("standup", 1)).page.title == Title("週次", "Ana")
+    async with log.subscribe("standup", nothing) as subscription:
+        assert subscription.start.title == Title("週次", "Ana")
+    await log.entitle("standup", Title())
+    assert (await log.read("standup", 0)).title == NO_TITLE
+    await log.entitle("standup", Title("Weekly"))
+    assert await log.erase("standup")
+    await append(log, "standup", said("two"))
+    assert (await log.read("standup", 0)).title == NO_TITLE
 
 
 async def test_nothing_is_left_of_what_was_erased(log: EventLog) -> None:

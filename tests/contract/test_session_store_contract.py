@@ -16,8 +16,18 @@ from msgspec.structs import replace
 
 from gateway.domain.errors import LimitExceeded, MeetingLocked, QuotaExceeded, RateLimited, Unauthenticated
 from gateway.domain.grants import Grant, Revocation
+from gateway.domain.log import Title
 from gateway.domain.ports import SessionStore
-from gateway.domain.session_store import UNBOUNDED, Bounds, Held, Present, StoredSession, TenantCounts
+from gateway.domain.session_store import (
+    MOST_MUTED,
+    UNBOUNDED,
+    Bounds,
+    Held,
+    Hosted,
+    Present,
+    StoredSession,
+    TenantCounts,
+)
 from gateway.domain.sessions import SessionRecord, UsedToken
 from tests.contract.stores import STORES, OpenStore, Store
 from tests.patience import until
@@ -503,6 +513,59 @@ async def test_locked_meeting_takes_only_hosts_until_it_is_unlocked_or_empty(two
         await there.end(CY, 1)
         assert not await here.is_locked("acme/m")
         assert await there.begin(b"d" * 32, record("dan")) == 1
+
+
+async def test_everybody_is_told_who_is_muted_until_nobody_is_left(two: Two) -> None:
+    here, there = two.here.session_store, two.there.session_store
+    told: list[Hosted] = []
+    await here.mute("acme/m", "bo", True)  # nobody is in it
+    await here.begin(ANA, record())
+    async with there.subscribe("acme/m", Audience().deliver, told.append):
+        assert told == []
+        for _ in range(2):
+            await here.mute("acme/m", "bo", True)
+        await there.mute("acme/m", "cy", True)
+        await here.mute("acme/n", "dan", True)
+        await here.mute("acme/m", "nobody", False)
+        await here.mute("acme/m", "bo", False)
+        await until(lambda: len(told) == 3)
+        assert [each.muted for each in told] == [{"bo"}, {"bo", "cy"}, {"cy"}]
+    late: list[Hosted] = []
+    async with here.subscribe("acme/m", Audience().deliver, late.append):
+        assert [each.muted for each in late] == [{"cy"}]
+        await here.end(ANA, 1)
+        await here.begin(ANA, record(), SHOWN)
+        await until(lambda: [each.muted for each in late] == [{"cy"}, set()])
+
+
+async def test_everybody_is_told_what_a_meeting_is_called(two: Two) -> None:
+    here, there = two.here.session_store, two.there.session_store
+    told: list[Hosted] = []
+    await here.entitle("acme/m", Title("Nobody"))  # nobody is in it
+    await here.begin(ANA, record())
+    async with there.subscribe("acme/m", Audience().deliver, told.append):
+        for _ in range(2):
+            await here.entitle("acme/m", Title("週次 🎤", "Ana"))
+        await here.mute("acme/m", "bo", True)
+        await there.entitle("acme/m", Title())
+        await until(lambda: len(told) == 3)
+        assert [each.title for each in told] == [Title("週次 🎤", "Ana"), Title("週次 🎤", "Ana"), Title()]
+    late: list[Hosted] = []
+    async with here.subscribe("acme/m", Audience().deliver, late.append):
+        assert late == [Hosted(frozenset({"bo"}), Title())]
+
+
+async def test_bounded_number_is_muted(two: Two) -> None:
+    here = two.here.session_store
+    await here.begin(ANA, record())
+    for number in range(MOST_MUTED):
+        await here.mute("acme/m", f"p{number}", True)
+    assert await refused(here.mute("acme/m", "one more", True)) == (
+        f"{MOST_MUTED} participants are muted in this meeting already."
+    )
+    await here.mute("acme/m", "p0", True)  # is muted already
+    await here.mute("acme/m", "p0", False)
+    await here.mute("acme/m", "more", True)
 
 
 async def test_revocation_that_means_no_token_reaches_the_other_gateway(two: Two) -> None:

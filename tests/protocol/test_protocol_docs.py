@@ -219,6 +219,7 @@ TOO_MUCH: dict[str, Any] = {
 # What is sent with the field in question.
 LEAST: dict[str, dict[str, Any]] = {
     "session.start": {"reads": []},
+    "participant.mute": {"muted": True},
     "utterance.partial": {"id": "u", "rev": 1, "text": "a", "lang": "en"},
     "utterance.final": {"id": "u", "rev": 1, "text": "a", "lang": "en"},
 }

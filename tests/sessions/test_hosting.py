@@ -7,16 +7,29 @@ import time
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import InvalidValue, LogUnavailable, MeetingLocked, RateLimited, Unauthenticated
 from gateway.domain.grants import OPEN, Grant
+from gateway.domain.log import Title
 from gateway.protocol.limits import Limits
+from gateway.protocol.messages import (
+    Error,
+    MeetingTitled,
+    ParticipantUpdated,
+    SessionMuted,
+    UtteranceCancelled,
+    UtteranceFinal,
+    UtterancePartial,
+)
 from gateway.sessions import grants
 from gateway.sessions.entrance import Entry
+from gateway.sessions.machine import Acknowledge, Effect, Reply, Show
 from tests.sessions.desk import ANA, desk, joined, resume_of
 from tests.sessions.faulty_session_store import FaultySessionStore
+from tests.sessions.talk import only
 from tests.sessions.two_gateways import says, translated, two
 from tests.translation.stage import idle, until
 
@@ -105,6 +118,128 @@ async def test_locked_meeting_lets_in_hosts_and_those_who_come_back() -> None:
         assert who(resumed) == who(bo)
         await hosting.lock(ana.session, False)
         await joined(g.there)
+
+
+async def muted(entry: Entry, expected: bool = True) -> None:
+    """Waits until it is so."""
+    room = entry.session.room
+    await until(lambda: room.presence.is_muted(entry.session.member) == expected)
+
+
+def refusals(effects: list[Effect]) -> list[tuple[str, str | None]]:
+    return [
+        (effect.message.code, effect.message.utterance)
+        for effect in effects
+        if isinstance(effect, Reply) and isinstance(effect.message, Error)
+    ]
+
+
+async def test_what_a_muted_participant_says_is_refused_until_that_is_undone() -> None:
+    async with two(live=True) as g:
+        ana, host = await joined(g.here, grant=HOST, reads=["en"])
+        bo, connection = await joined(g.there, grant=BO, speaks="en")
+        cy, _ = await joined(g.there, grant=replace(BO, subject="cy", token_id="t3"), speaks="en")
+        await says(g.there, bo, connection, "One.")
+        await g.there.sessions.hear(bo.session, only(Show, connection.send(UtterancePartial("u2", 1, "Two"))))
+        await until(lambda: len(list(ana.session.room.live.captions)) == 1)
+        await host.received()
+        await connection.received()
+        await g.here.sessions.hosting.mute(ana.session, who(bo), True)
+        await muted(bo)
+        assert not cy.session.room.presence.is_muted(cy.session.member)
+        assert [m for m in await connection.received() if isinstance(m, SessionMuted)] == [SessionMuted(True)]
+        for message in (UtterancePartial("u2", 2, "Two more"), UtteranceFinal("u3", 1, "Three.")):
+            assert refusals(connection.send(message)) == [("muted", message.id)]
+        [acknowledged] = connection.send(UtteranceFinal("One.", 1, "One."))  # what was accepted stays
+        assert isinstance(acknowledged, Acknowledge)
+        await until(lambda: list(ana.session.room.live.captions) == [])
+        others = ana.session.room.presence
+        await until(lambda: [each.muted for each in others.participants(but=who(ana))] == [True, UNSET])
+        told = [type(message) for message in await host.received()]
+        assert told.count(UtteranceCancelled) == 1
+        assert told.count(ParticipantUpdated) == 1
+
+        await g.here.sessions.hosting.mute(ana.session, who(bo), False)
+        await muted(bo, False)
+        assert await connection.received() == [UtteranceCancelled(who(bo), "u2"), SessionMuted(False)][1:]
+        assert isinstance(connection.send(UtterancePartial("u2", 3, "Two again"))[0], Show)
+
+
+@pytest.mark.parametrize("grant", [BO, OPEN], ids=["token", "guest"])
+async def test_muted_person_stays_so_in_another_session(grant: Grant) -> None:
+    host = HOST if grant is BO else OPEN_HOST
+    async with two() as g:
+        ana, _ = await joined(g.here, grant=host, guest="ana")
+        bo, _ = await joined(g.there, grant=grant, guest="bo")
+        await g.here.sessions.hosting.mute(ana.session, who(bo), True)
+        await muted(bo)
+        resumed, connection = await joined(g.here, grant=grant, resume=resume_of(bo), speaks="en")
+        assert refusals(connection.send(UtteranceFinal("u1", 1, "One."))) == [("muted", "u1")]
+        g.here.sessions.local.end(resumed.session)
+        another, connection = await joined(g.there, grant=replace(grant, token_id="t9"), guest="bo", speaks="en")
+        assert who(another) != who(bo)
+        assert refusals(connection.send(UtteranceFinal("u1", 1, "One."))) == [("muted", "u1")]
+        cy, _ = await joined(g.there, grant=grant if grant is OPEN else replace(grant, subject="cy"), guest="cy")
+        assert not cy.session.room.presence.is_muted(cy.session.member)
+        await g.here.sessions.hosting.mute(ana.session, who(another), False)
+        await muted(another, False)
+
+
+async def test_host_mutes_another_session_of_their_own_alone() -> None:
+    async with two() as g:
+        ana, _ = await joined(g.here, grant=HOST)
+        other, _ = await joined(g.there, grant=HOST)
+        await g.here.sessions.hosting.mute(ana.session, who(other), True)
+        await muted(other)
+        assert not ana.session.room.presence.is_muted(ana.session.member)
+        with pytest.raises(InvalidValue, match="no such participant"):
+            await g.here.sessions.hosting.mute(ana.session, "nobody", True)
+
+
+async def test_what_waits_for_its_turn_is_not_shown_once_its_speaker_is_muted() -> None:
+    async with two() as g:
+        ana, _ = await joined(g.here, grant=HOST)
+        bo, connection = await joined(g.here, grant=BO, speaks="en")
+        bo.session.put_late(only(Show, connection.send(UtterancePartial("u1", 1, "One"))))
+        await g.here.sessions.hosting.mute(ana.session, who(bo), True)
+        assert bo.session.late == {}
+
+
+async def test_all_are_told_what_the_meeting_is_called() -> None:
+    async with two() as g:
+        ana, host = await joined(g.here, grant=OPEN_HOST, name="Ana", title="Weekly")
+        assert ana.session.room.title == Title("Weekly", "Ana")
+        bo, connection = await joined(g.there, title="Another")
+        assert bo.session.room.title == Title("Weekly", "Ana")
+        for each in (host, connection):
+            await each.received()
+        await g.here.sessions.hosting.entitle(ana.session, "Daily")
+        await until(lambda: bo.session.room.title == Title("Daily", "Ana"))
+        for each in (host, connection):
+            assert await each.received() == [MeetingTitled("Daily", "Ana")]
+        assert (await g.there.core.log.read("m", 0)).title == Title("Daily", "Ana")
+        # A host who comes back says again what it was called at first.
+        await joined(g.there, grant=OPEN_HOST, name="Ana", title="Weekly")
+        assert ana.session.room.title == Title("Daily", "Ana")
+
+
+async def test_first_one_names_a_meeting_without_a_title() -> None:
+    async with two() as g:
+        first, _ = await joined(g.here, title="Weekly")
+        assert first.session.room.title == Title("Weekly")
+        one, connection = await joined(g.here, meeting="n", speaks="en")
+        await joined(g.there, meeting="n", title="Late")  # somebody was there
+        await says(g.here, one, connection, "One.")
+        g.here.sessions.local.end(one.session)
+        assert one.session.room.title == Title()
+
+
+async def test_title_is_where_it_was_when_all_come_back() -> None:
+    async with two() as g:
+        first, _ = await joined(g.here, name="Ana", title="Weekly", speaks="en")
+        g.here.sessions.local.end(first.session)
+        again, _ = await joined(g.there)
+        assert again.session.room.title == Title("Weekly", "Ana")
 
 
 async def test_host_is_told_where_the_store_is_away_and_nothing_has_changed() -> None:

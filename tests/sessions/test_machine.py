@@ -17,6 +17,8 @@ from gateway.protocol.messages import (
     Error,
     MeetingEnd,
     MeetingLock,
+    MeetingTitle,
+    ParticipantMute,
     ParticipantRemove,
     Ping,
     Pong,
@@ -36,8 +38,10 @@ from gateway.sessions.machine import (
     Cancel,
     Close,
     EndMeeting,
+    Entitle,
     Join,
     Lock,
+    Mute,
     Refresh,
     Remove,
     Reply,
@@ -667,12 +671,19 @@ class TestOfAHost:
         talk = Talk().started(meeting=self.MEETING, host=self.KEY)
         talk.session.participant = "ana"
         assert talk.send(ParticipantRemove("bo")) == [Remove("bo")]
+        assert talk.send(ParticipantMute("bo", True)) == [Mute("bo", True)]
         assert talk.send(MeetingLock(True)) == [Lock(True)]
+        assert talk.send(MeetingTitle(" Week\u202ely\n\t1 ")) == [Entitle("Week ly 1")]
+        assert error_of(talk.send(MeetingTitle("a" * (LIMITS.name_chars + 1)))).field == "title"
         assert talk.send(MeetingEnd()) == [EndMeeting()]
-        error = error_of(talk.send(ParticipantRemove("ana")))
-        assert (error.code, error.field) == ("invalid_value", "participant")
+        for message in (ParticipantRemove("ana"), ParticipantMute("ana", True)):
+            error = error_of(talk.send(message))
+            assert (error.code, error.field) == ("invalid_value", "participant")
 
-    @pytest.mark.parametrize("message", [ParticipantRemove("bo"), MeetingLock(True), MeetingEnd()])
+    @pytest.mark.parametrize(
+        "message",
+        [ParticipantRemove("bo"), ParticipantMute("bo", True), MeetingLock(True), MeetingTitle(""), MeetingEnd()],
+    )
     def test_others_may_not(self, message: Any) -> None:
         for fields in ({"host": "a guess"}, {}):
             talk = Talk().started(meeting=self.MEETING, **fields)

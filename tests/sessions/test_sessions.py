@@ -316,6 +316,19 @@ async def test_lock_is_handed_over() -> None:
             await d.join(name="Bo")
 
 
+async def test_who_is_muted_is_handed_over() -> None:
+    async with desk(Limits(keep_s=60)) as d:
+        entry, _ = await d.join(name="Ana")
+        await d.session_store.mute("m", entry.session.member.participant, True)
+        assert isinstance(d.session_store, MemorySessionStore)
+        earlier = replace(await handed_over(d), muted=d.session_store.kept_muted())
+        assert earlier.muted == {"m": (entry.session.member.participant,)}
+    async with desk(Limits(keep_s=60), log=Log(earlier.meetings)) as d:
+        await d.sessions.restore(earlier)
+        resumed, _ = await d.join(name="Ana", resume=resume_of(entry))
+        assert resumed.session.room.presence.is_muted(resumed.session.member)
+
+
 async def test_early_resume_restores_the_whole_keep_time() -> None:
     async with desk(Limits(keep_s=60)) as d:
         entry, _ = await d.join()

@@ -167,20 +167,25 @@ test("what an earlier session had is not asked of a later one", async () => {
 });
 
 test("a host says so at every start, and what it does goes out while there is a session", async () => {
-  const session = new Session({ host: "secret" });
+  const session = new Session({ host: "secret", guest: "own", title: "Weekly" });
   const { client } = session;
   client.endMeeting(); // there is none yet
   const socket = await session.open();
   client.remove("p2");
   client.lock(true);
+  client.mute("p2", true);
+  client.entitle("Daily");
   client.endMeeting();
   assert.deepEqual(socket.take("participant.remove"), { type: "participant.remove", participant: "p2" });
   assert.deepEqual(socket.take("meeting.lock"), { type: "meeting.lock", locked: true });
+  assert.deepEqual(socket.take("participant.mute"), { type: "participant.mute", participant: "p2", muted: true });
+  assert.deepEqual(socket.take("meeting.title"), { type: "meeting.title", title: "Daily" });
   assert.deepEqual(socket.take("meeting.end"), { type: "meeting.end" });
   await socket.say({ type: "meeting.locked", locked: true });
   assert.deepEqual(session.of("meeting.locked"), [{ type: "meeting.locked", locked: true }]);
   await socket.lose(1006);
   await pass(20_000);
   const next = await session.comes();
-  assert.equal((await next.start()).host, "secret");
+  const { host, guest, title } = await next.start();
+  assert.deepEqual([host, guest, title], ["secret", "own", "Weekly"]);
 });

@@ -26,6 +26,13 @@ async def test_host_at_another_worker() -> None:
         bo, cy = [await gateway.session(2, meeting=meeting, name=name) for name in ("Bo", "Cy")]
         participant = bo.received[0]["participant"]
         await host.until("participant.joined", participant=participant)
+        await host.send(type="meeting.title", title="Weekly")
+        await bo.until("meeting.titled", title="Weekly")
+        await host.send(type="participant.mute", participant=participant, muted=True)
+        await bo.until("session.muted", muted=True)
+        await host.until("participant.updated", participant=participant, muted=True)
+        await bo.send(type="utterance.final", id="u1", rev=1, lang="en", text="One.")
+        await bo.until("error", code="muted", utterance="u1")
         await host.send(type="participant.remove", participant=participant)
         assert await closed(bo) == (4503, "removed")
         await host.send(type="meeting.lock", locked=True)

@@ -18,6 +18,9 @@
  *   what is said. In a meeting that is otherwise, the session is refused. By default it is as it is: `started.record`.
  * @property {string} [host] Where no token is needed: the secret that the meeting's id was made of. The session is a host
  *   then: `started.host`.
+ * @property {string} [guest] A secret of this person's, the same in all their sessions, where no token says who it is: by it
+ *   they are one `person` to the others, and stay muted if they come back.
+ * @property {string} [title] What the meeting is called, if it has no title yet and this is a host's session, or the first in it.
  * @property {Glossary} [glossary] How terms are to be translated.
  * @property {string} [context] What the meeting is about.
  * @property {Formality | null} [formality] How translations address people.

@@ -44,6 +44,8 @@ export class GatewayClient {
   #status = new ConnectionStatus((event) => this.#emitter.emit(event));
   #meeting;
   #host;
+  #guest;
+  #title;
   #settings;
   #starter;
   #refresher;
@@ -72,6 +74,8 @@ export class GatewayClient {
     const send = (/** @type {object} */ message, mostBytes = Infinity) => this.#connection.send(message, mostBytes);
     this.#meeting = options.meeting ?? "";
     this.#host = options.host ?? "";
+    this.#guest = options.guest ?? "";
+    this.#title = options.title ?? "";
     this.#signal = options.signal;
     this.#signal?.addEventListener("abort", () => this.#connection.close());
     this.#settings = new SessionSettings(options);
@@ -276,9 +280,23 @@ export class GatewayClient {
     this.#command({ type: "participant.remove", participant });
   }
 
+  /**
+   * Have what a participant says refused (`muted`), or taken again. `participant.updated` follows.
+   * @param {string} participant
+   * @param {boolean} muted
+   */
+  mute(participant, muted) {
+    this.#command({ type: "participant.mute", participant, muted });
+  }
+
   /** Let nobody else in, or let them in again. `meeting.locked` follows. @param {boolean} locked */
   lock(locked) {
     this.#command({ type: "meeting.lock", locked });
+  }
+
+  /** Say what the meeting is called, empty: in no way. `meeting.titled` follows. @param {string} title */
+  entitle(title) {
+    this.#command({ type: "meeting.title", title });
   }
 
   /** End the meeting for everyone in it: `state` is `closed` then, with the code `meeting_ended`. */
@@ -325,13 +343,15 @@ export class GatewayClient {
   /** @param {{token?: string}} credentials */
   #sendStart(credentials) {
     const settings = this.#settings.requestAll(credentials.token !== undefined);
-    const host = this.#host;
+    const [host, guest, title] = [this.#host, this.#guest, this.#title];
     this.#connection.send({
       type: "session.start",
       meeting: this.#meeting || null,
       ...settings,
       resume: this.#position.resume,
       ...(host && { host }),
+      ...(guest && { guest }),
+      ...(title && { title }),
       ...credentials,
     });
   }

@@ -38,19 +38,23 @@
 /** @typedef {{queue_ms: number, first_token_ms: number, total_ms: number}} Timings */
 
 /**
- * @typedef {{participant: string, name: string, speaks: string | null, reads: string[]}} Participant
+ * @typedef {{participant: string, name: string, speaks: string | null, reads: string[],
+ *   person?: string, muted?: boolean}} Participant
  * @typedef {{type: "session.started", session: string, participant: string, meeting: string, epoch: string,
  *   offset: number, recovered: boolean | null, languages: string[], participants: Participant[], options: string[],
  *   limits: Limits, targets?: {[lang: string]: string[]}, record?: boolean,
- *   host?: boolean, locked?: boolean}} SessionStarted
+ *   host?: boolean, locked?: boolean, muted?: boolean, person?: string,
+ *   title?: string, held_by?: string}} SessionStarted
  * @typedef {{type: "languages.changed", languages: string[], options: string[],
  *   targets?: {[lang: string]: string[]}}} LanguagesChanged
  * @typedef {{type: "session.updated", reads: string[], speaks: string | null, stability: Stability,
  *   originals: boolean}} SessionUpdated
+ * @typedef {{type: "session.muted", muted: boolean}} SessionMuted
  * @typedef {{type: "participant.joined"} & Participant} ParticipantJoined
  * @typedef {{type: "participant.updated"} & Participant} ParticipantUpdated
  * @typedef {{type: "participant.left"} & Participant} ParticipantLeft
  * @typedef {{type: "meeting.locked", locked: boolean}} MeetingLocked
+ * @typedef {{type: "meeting.titled", title: string, held_by: string}} MeetingTitled
  * @typedef {{type: "session.draining", deadline_ms: number}} SessionDraining
  * @typedef {{type: "token.expiring", expires_in_ms: number}} TokenExpiring
  * @typedef {{type: "session.refreshed", expires_in_ms: number | null}} SessionRefreshed
@@ -71,8 +75,8 @@
  * @typedef {{type: "error", code: string, message: string, retryable?: boolean, retry_after_ms?: number | null,
  *   utterance?: string | null, field?: string | null}} GatewayError
  * @typedef {{type: "pong", nonce: string}} Pong
- * @typedef {SessionStarted | SessionUpdated | LanguagesChanged | SessionDraining | ParticipantJoined |
- *   ParticipantUpdated | ParticipantLeft | MeetingLocked | TokenExpiring | SessionRefreshed | UtteranceAccepted | UtteranceCancelled | UtteranceReplaced | Caption |
+ * @typedef {SessionStarted | SessionUpdated | SessionMuted | LanguagesChanged | SessionDraining | ParticipantJoined |
+ *   ParticipantUpdated | ParticipantLeft | MeetingLocked | MeetingTitled | TokenExpiring | SessionRefreshed | UtteranceAccepted | UtteranceCancelled | UtteranceReplaced | Caption |
  *   TranslationDelta | TranslationFinal | TranslationFailed | GatewayError | Pong} ServerMessage
  */
 

@@ -15,8 +15,9 @@ export class Participants {
   }
 
   /** @param {Participant} other */
-  #add({ participant, name, speaks, reads }) {
-    this.others.set(participant, { participant, name, speaks, reads });
+  #add({ participant, name, speaks, reads, person, muted }) {
+    const known = { ...(person && { person }), ...(muted && { muted }) };
+    this.others.set(participant, { participant, name, speaks, reads, ...known });
   }
 
   /**

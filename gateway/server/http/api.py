@@ -64,6 +64,7 @@ def routes(api: Api, log: EventLog) -> list[BaseRoute]:
         Route("/v1/translate", Resource(POST=api.translate)),
         Route("/v1/languages", Resource(GET=api.languages)),
         Route("/v1/meetings/{meeting}/transcript.{format}", Resource(GET=transcripts.transcript)),
+        Route("/v1/meetings/{meeting}", Resource(GET=transcripts.meeting)),
         Route("/v1/meetings/{meeting}/transcript", Resource(DELETE=transcripts.erase)),
         Route("/v1/stream", Resource(GET=api.stream)),
         Route("/v1/{rest:path}", Resource()),

@@ -260,13 +260,29 @@ class TranscriptUtterance(Struct, frozen=True):
     ] = UNSET
 
 
-class TranscriptAnswer(Struct, frozen=True):
+class MeetingAnswer(Struct, frozen=True):
+    """What may be told of a meeting before one joins it."""
+
+    meeting: str
+    title: Annotated[
+        str, Meta(description="What it is called; empty: it has no title, or there is no such meeting.")
+    ]
+    held_by: Annotated[str, Meta(description="Name of the host who has set the title; may be empty.")]
+
+
+class TranscriptAnswer(Struct, frozen=True, kw_only=True):
     """The utterances of a meeting that are in its log, or `last` of them, in the order of acceptance."""
 
     meeting: str
     epoch: Annotated[str, Meta(description="Epoch of the meeting's log, as in `session.started`.")]
     from_offset: Annotated[int, Meta(description="Position of the oldest entry in the log.")]
     to_offset: Annotated[int, Meta(description="Position of the newest entry in the log.")]
+    title: Annotated[str | UnsetType, Meta(description="What the meeting is called. Absent: it has no title.")] = (
+        UNSET
+    )
+    held_by: Annotated[str | UnsetType, Meta(description="Name of who has set the title. Absent: not known.")] = (
+        UNSET
+    )
     complete: Annotated[bool, Meta(description="False if the beginning is no longer in the log.")]
     languages: Annotated[
         list[str], Meta(description="The languages that were asked for; without any, every language there is.")

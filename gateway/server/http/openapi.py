@@ -40,6 +40,7 @@ from gateway.server.http.bodies import (
     Health,
     Languages,
     LanguagesAnswer,
+    MeetingAnswer,
     Problem,
     Readiness,
     TextAnswer,
@@ -87,6 +88,7 @@ _BODIES: tuple[type[Struct], ...] = (
     TranslateBody,
     *TRANSLATE_ANSWERS,
     *STREAM_EVENTS,
+    MeetingAnswer,
     TranscriptAnswer,
     TokenBody,
     TokenAnswer,
@@ -117,6 +119,7 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
         },
         "paths": {
             "/v1/translate": {"post": _translate(body_bytes)},
+            "/v1/meetings/{meeting}": {"get": _meeting_named(limits)},
             "/v1/meetings/{meeting}/transcript.{format}": {"get": _transcript(limits)},
             "/v1/meetings/{meeting}/transcript": {"delete": _erase(limits)},
             "/v1/tokens": {
@@ -309,6 +312,17 @@ def _transcript(limits: Limits) -> Document:
 def _meeting(limits: Limits) -> Document:
     schema = {"type": "string", "pattern": f"^{MEETING_ID}$", "maxLength": limits.id_chars}
     return _parameter("meeting", "path", schema)
+
+
+def _meeting_named(limits: Limits) -> Document:
+    return _operation(
+        "meeting",
+        "What may be told of a meeting before one joins it.",
+        _answer(doc(MeetingAnswer), ref(MeetingAnswer)),
+        (Unauthenticated, Forbidden, LogUnavailable),
+        secured=True,
+        parameters=[_meeting(limits)],
+    )
 
 
 def _erase(limits: Limits) -> Document:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
+from urllib.parse import quote
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -33,7 +34,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import Grant, account_of_tenant, hash_of_meeting, meeting_key
 from gateway.domain.languages import normalise
-from gateway.domain.log import Page, Publication, Said, Utterance, UtteranceKey
+from gateway.domain.log import Page, Publication, Said, Title, Utterance, UtteranceKey
 from gateway.domain.ports import Engine, EventLog
 from gateway.meeting.transcript import Spoken, marked, plain_text, readable, subrip, transcript, webvtt
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
@@ -64,6 +65,9 @@ _PAGE = 500
 # the rest of the log, for each part.
 _OUTCOMES_WITHIN = 1_000
 
+# What file systems do not take in a name.
+_UNSAFE = re.compile(r'[\\/:*?"<>|]')
+
 # Transcripts that one account waits for or is sent at a time; each may have megabytes.
 _MOST_WANTED = 4
 
@@ -89,6 +93,19 @@ class Transcripts:
             return problem_response(bodies.status_problem(HTTPStatus.NOT_FOUND, detail))
         with self._audit.attempt("transcript", request) as attempt:
             return await self._transcript(request, meeting, format, attempt)
+
+    async def meeting(self, request: Request) -> Response:
+        """`GET /v1/meetings/{meeting}`: what may be told of a meeting before one joins it."""
+        meeting = request.path_params["meeting"]
+        grant = await self._identity.grant_of(request)
+        if not grant.any_meeting and meeting != grant.meeting:
+            raise Forbidden("The token is for another meeting.")
+        is_id = is_meeting_id(meeting) and len(meeting) <= self._limits.id_chars
+        page = await self._log.read(meeting_key(grant.tenant, meeting), 0, 1) if is_id else Page("", 1, 0)
+        answer = bodies.MeetingAnswer(meeting[: self._limits.id_chars], page.title.text, page.title.held_by)
+        return Response(
+            msgspec.json.encode(answer), headers={"Cache-Control": "no-store"}, media_type="application/json"
+        )
 
     async def _transcript(self, request: Request, meeting: str, format: str, attempt: Attempt) -> ASGIApp:
         attempt.grant = grant = await self._identity.grant_of(request)
@@ -146,10 +163,11 @@ class Transcripts:
             page = await self._kept(tenant, meeting, part)
             # A long transcript takes a while, and live meetings must not wait.
             content = await self._thread.run_now(partial(_content, format, meeting, page, langs, mark, part))
-        name = ".".join([meeting.strip("."), "-".join(langs), format] if langs else [meeting.strip("."), format])
         headers = {
             "Cache-Control": "no-store",
-            "Content-Disposition": f'inline; filename="{name}"',
+            "Content-Disposition": _disposition(
+                meeting, page.title, [*(["-".join(langs)] if langs else []), format]
+            ),
             "X-Content-Type-Options": "nosniff",
         }
         return Response(content, headers=headers, media_type=MEDIA_TYPES[format])
@@ -182,8 +200,8 @@ class Transcripts:
             page = await self._next(key, epoch, held[-1].offset, _PAGE)
             held = _joined(held, page.publications)
         if not held:
-            return Page(epoch, page.last + 1, page.last)
-        return Page(epoch, held[0].offset, held[-1].offset, tuple(held))
+            return Page(epoch, page.last + 1, page.last, title=page.title)
+        return Page(epoch, held[0].offset, held[-1].offset, tuple(held), title=page.title)
 
     async def _part(self, key: str, page: Page, part: Part) -> Page:
         """What a part is made of; `first` and `last` are those of the whole log."""
@@ -210,7 +228,7 @@ class Transcripts:
             said for each in held if each.offset not in placed and each.offset <= end and (said := _said(each))
         ]
         alone = {said.key for said in without if not await self._holds_replaced(key, said)}
-        return Page(page.epoch, page.first, page.last, tuple(_in_place(held, alone)))
+        return Page(page.epoch, page.first, page.last, tuple(_in_place(held, alone)), title=page.title)
 
     async def _holds_replaced(self, key: str, correction: Utterance) -> bool:
         """Whether the log still has something in whose place it stands."""
@@ -226,6 +244,15 @@ class Transcripts:
         if page.epoch != epoch:
             raise LogUnavailable("A new log of the meeting began while it was read.", retry_after_ms=1_000)
         return page
+
+
+def _disposition(meeting: str, title: Title, rest: Sequence[str]) -> str:
+    """With the name of the file: the meeting's id, or its title for those who understand RFC 6266."""
+    name = ".".join([meeting.strip("."), *rest])
+    if not (words := _UNSAFE.sub(" ", title.text).strip(" .")):
+        return f'inline; filename="{name}"'
+    titled = quote(".".join([" ".join(words.split()), *rest]), safe="")
+    return f"inline; filename=\"{name}\"; filename*=UTF-8''{titled}"
 
 
 class _Sending(Struct, frozen=True):
@@ -356,6 +383,8 @@ def _json(meeting: str, page: Page, langs: Sequence[str], part: Part | None) -> 
         epoch=page.epoch,
         from_offset=page.first,
         to_offset=page.last,
+        title=page.title.text or UNSET,
+        held_by=page.title.held_by or UNSET,
         complete=page.first == 1,
         languages=list(langs),
         utterances=[],
@@ -402,10 +431,11 @@ def _content(format: str, meeting: str, page: Page, langs: Sequence[str], mark: 
         spoken = marked(spoken)
     match format:
         case "txt":
-            text = plain_text(spoken, langs)
+            text = (f"{page.title}\n\n" if page.title.text else "") + plain_text(spoken, langs)
         case "srt":
             text = subrip(readable(spoken), langs)
         case _:
-            note = f"Meeting {meeting}, {', '.join(langs) or 'as it was said'}"
+            title = f"{page.title}, " if page.title.text else ""
+            note = f"Meeting {meeting}, {title}{', '.join(langs) or 'as it was said'}"
             text = webvtt(readable(spoken), langs, note=note)
     return text.encode()

@@ -17,12 +17,14 @@ import msgspec
 from msgspec import Struct
 
 from gateway.domain.log import (
+    NO_TITLE,
     LoggedEvent,
     Owed,
     Page,
     Publication,
     Recent,
     Said,
+    Title,
     Translated,
     Unfinished,
     Untranslated,
@@ -53,6 +55,7 @@ class Position(Struct, frozen=True):
     first: int
     last: int
     recorded: bool = True
+    title: Title = NO_TITLE
 
     def epoch_of(self, offset: int) -> str | None:
         """That in which the entry was appended; None: an earlier one, as the store has lost what came after it."""
@@ -91,9 +94,19 @@ def languages_of(text: bytes) -> tuple[str, ...]:
 
 
 def position_of(reply: Sequence[bytes]) -> Position:
-    """Epoch, start, first, last, and "1" for a meeting that is not recorded, as the scripts return them."""
-    epoch, start, first, last, unrecorded = reply
-    return Position(epoch.decode(), int(start), int(first), int(last), unrecorded != b"1")
+    """As the scripts return it: epoch, start, first, last, "1" for one that is not recorded, and its title."""
+    epoch, start, first, last, unrecorded, *title = reply
+    return Position(epoch.decode(), int(start), int(first), int(last), unrecorded != b"1", title_of(*title))
+
+
+def title_text(title: Title) -> str:
+    """As the store keeps it."""
+    return f"{title.text}\n{title.held_by}" if title.text else ""
+
+
+def title_of(kept: bytes = b"") -> Title:
+    text, _, held_by = kept.decode().partition("\n")
+    return Title(text, held_by)
 
 
 def page_of(
@@ -108,7 +121,7 @@ def page_of(
         publication = _publication(place, int(entry[b"t"]), entry.get(b"l", _OUTCOME), entry[b"d"], seal)
         if publication is not None:
             found.append(publication)
-    return Page(position.epoch, position.first, position.last, tuple(found), position.recorded)
+    return Page(position.epoch, position.first, position.last, tuple(found), position.recorded, position.title)
 
 
 def recent_of(meeting: str, reply: Sequence[Any], seal: Seal) -> Recent:

@@ -33,6 +33,7 @@ from gateway.domain.log import (
     Publication,
     Recent,
     Said,
+    Title,
     Translated,
     Unfinished,
     Untranslated,
@@ -121,7 +122,9 @@ class Topic:
         self.take_position(position)
         subscriber.after = max(self.position, position.last)
         self._subscribers[subscriber] = None
-        return Page(position.epoch, position.first, subscriber.after, recorded=position.recorded)
+        return Page(
+            position.epoch, position.first, subscriber.after, recorded=position.recorded, title=position.title
+        )
 
     def remove(self, subscriber: Subscriber) -> None:
         self._subscribers.pop(subscriber, None)
@@ -423,6 +426,9 @@ class RedisEventLog:
                 meeting = name.decode()
                 found[meeting] = LoggedMeeting(meeting, int(publications), int(held), int(newest_ms) or None)
         return tuple(found.values())
+
+    async def entitle(self, meeting: str, title: Title) -> None:
+        await self._run("entitle", meeting, entries.title_text(title))
 
     async def erase(self, meeting: str) -> bool:
         return bool(await self._run("erase", meeting))

@@ -22,21 +22,27 @@ import msgspec
 
 from gateway.domain.errors import MeetingLocked, Unauthenticated
 from gateway.domain.grants import Revocation, tenant_of
+from gateway.domain.log import Title
 from gateway.domain.ports import LEASE_S
 from gateway.domain.session_store import (
+    MOST_MUTED,
+    NOTHING_HOSTED,
     REVOCATION_S,
     UNBOUNDED,
     Bounds,
     Held,
+    Hosted,
     Present,
     StoredSession,
     TenantCounts,
+    check_muted,
     ends,
     what_is_revoked,
 )
 from gateway.domain.sessions import SessionRecord, UsedToken
 from gateway.stores.redis.commands import tried, unavailable
 from gateway.stores.redis.connection import Argument
+from gateway.stores.redis.entries import title_of, title_text
 from gateway.stores.redis.pushes import Missed
 from gateway.stores.redis.store import RedisStore
 
@@ -60,8 +66,10 @@ _encoder = msgspec.msgpack.Encoder()
 _records = msgspec.msgpack.Decoder(SessionRecord)
 _revocations = msgspec.msgpack.Decoder(Revocation)
 _presents = msgspec.msgpack.Decoder(Present)
+_hosted = msgspec.msgpack.Decoder(list[str])
 
 _Deliver = Callable[[str, Present | None], None]
+_DeliverHosted = Callable[[Hosted], None]
 
 
 def encode_present(present: Present) -> bytes:
@@ -70,7 +78,10 @@ def encode_present(present: Present) -> bytes:
 
 
 class MeetingPresence:
-    """Who is present in one meeting: it comes by pushes, and by reading where one is missing, in any order."""
+    """Who is present in one meeting, and what hosts have set there.
+
+    It comes by pushes, and by reading where one is missing, in any order.
+    """
 
     def __init__(self, meeting: str) -> None:
         self.meeting = meeting
@@ -81,11 +92,14 @@ class MeetingPresence:
         # Pushes that were delivered.
         self.pushed = 0
         self._present: dict[str, Present] = {}
-        self._subscribers: dict[object, _Deliver] = {}
+        self._hosted = NOTHING_HOSTED
+        self._subscribers: dict[object, tuple[_Deliver, _DeliverHosted]] = {}
 
-    def add(self, subscription: object, deliver: _Deliver) -> None:
+    def add(self, subscription: object, deliver: _Deliver, hosted: _DeliverHosted) -> None:
         """A subscriber, who is told of everybody who is present."""
-        self._subscribers[subscription] = deliver
+        self._subscribers[subscription] = deliver, hosted
+        if self._hosted != NOTHING_HOSTED:
+            hosted(self._hosted)
         for participant, present in tuple(self._present.items()):
             deliver(participant, present)
 
@@ -101,14 +115,18 @@ class MeetingPresence:
         if int(version) > self.version:
             self.version = int(version)
             self.pushed += 1
-            self._put(participant.decode(), _present_of(value))
+            if participant:
+                self._put(participant.decode(), _present_of(value))
+            else:
+                self._host(_hosted_of(value))
         return False
 
-    def read(self, version: int, fields: Sequence[bytes], pushed: int) -> None:
+    def read(self, version: int, fields: Sequence[bytes], pushed: int, hosted: bytes = b"") -> None:
         """All of it was read. pushed: the pushes that were delivered before; later ones may be newer than this."""
         if self.version is not None and version < self.version and pushed != self.pushed:
             return
         self.version = version
+        self._host(_hosted_of(hosted))
         values = dict(zip((each.decode() for each in fields[::2]), fields[1::2], strict=True))
         for participant in self._present.keys() - values.keys():
             self._put(participant, None)
@@ -122,12 +140,26 @@ class MeetingPresence:
             del self._present[participant]
         else:
             self._present[participant] = present
-        for deliver in tuple(self._subscribers.values()):
+        for deliver, _ in tuple(self._subscribers.values()):
             deliver(participant, present)
+
+    def _host(self, hosted: Hosted) -> None:
+        if hosted != self._hosted:
+            self._hosted = hosted
+            for _, deliver in tuple(self._subscribers.values()):
+                deliver(hosted)
 
 
 def _came(value: bytes) -> int:
     return int(value.partition(b" ")[0])
+
+
+def _hosted_of(value: bytes) -> Hosted:
+    """value: as the scripts tell it; empty: nothing."""
+    if not value:
+        return NOTHING_HOSTED
+    muted, *title = _hosted.decode(value)
+    return Hosted(frozenset(muted.split()), title_of(title[0].encode()) if title else None)
 
 
 def _present_of(value: bytes) -> Present | None:
@@ -254,6 +286,13 @@ class RedisSessionStore:
     async def is_locked(self, meeting: str) -> bool:
         return bool(await self._run("locked", meeting))
 
+    async def mute(self, meeting: str, who: str, muted: bool) -> None:
+        if not await self._run("mute", meeting, who, int(muted), MOST_MUTED):
+            check_muted(MOST_MUTED)
+
+    async def entitle(self, meeting: str, title: Title) -> None:
+        await self._run("entitle", meeting, title_text(title))
+
     # ------------------------------------------------------------ tokens
 
     async def use(self, used: UsedToken, session: bytes = b"") -> bool:
@@ -308,7 +347,9 @@ class RedisSessionStore:
     # ------------------------------------------------------------ who is present
 
     @asynccontextmanager
-    async def subscribe(self, meeting: str, deliver: _Deliver) -> AsyncIterator[None]:
+    async def subscribe(
+        self, meeting: str, deliver: _Deliver, hosted: _DeliverHosted = lambda _: None
+    ) -> AsyncIterator[None]:
         if (of_meeting := self._meetings.get(meeting)) is None:
             of_meeting = self._meetings[meeting] = MeetingPresence(meeting)
         of_meeting.users += 1
@@ -319,7 +360,7 @@ class RedisSessionStore:
             )
             if of_meeting.version is None:
                 await self._read_presence(of_meeting)
-            of_meeting.add(subscription, deliver)
+            of_meeting.add(subscription, deliver, hosted)
             yield
         finally:
             of_meeting.users -= 1
@@ -339,8 +380,8 @@ class RedisSessionStore:
 
     async def _read_presence(self, of_meeting: MeetingPresence) -> None:
         pushed = of_meeting.pushed
-        version, fields = await self._run("present", of_meeting.meeting)
-        of_meeting.read(int(version), fields, pushed)
+        version, fields, hosted = await self._run("present", of_meeting.meeting)
+        of_meeting.read(int(version), fields, pushed, hosted)
 
     async def counts(self, tenant: str) -> TenantCounts:
         fields = (f"s:{tenant}", f"m:{tenant}")

@@ -15,10 +15,21 @@ from starlette.applications import Starlette
 
 from gateway.domain.engine import Confidence, EngineProfile, OnEvent, TranslationRequest
 from gateway.domain.errors import EngineUnavailable, LogUnavailable
-from gateway.domain.log import LoggedEvent, Page, Publication, Said, Timings, Translated, Untranslated, Utterance
+from gateway.domain.log import (
+    LoggedEvent,
+    Page,
+    Publication,
+    Said,
+    Timings,
+    Title,
+    Translated,
+    Untranslated,
+    Utterance,
+)
 from gateway.domain.ports import Engine, EventLog
 from gateway.engines.simulated import Script, SimulatedEngine
 from gateway.protocol.limits import Limits
+from gateway.server.http import transcripts
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
 from tests.logs import append, nothing
 from tests.over_http import check_problem
@@ -520,3 +531,21 @@ async def test_a_correction_of_what_was_trimmed_is_in_the_part_where_it_was_said
     assert [id for id, _ in whole] == ["2", "3", "4", "5"]
     assert [id for id, _ in part] == ["3", "4", "5"]
     assert [id for id, _ in earlier] == ["2"]
+
+
+@pytest.mark.parametrize("format", ["json", "txt", "vtt"])
+def test_title_stands_at_the_head(format: str) -> None:
+    page = Page("e1", 1, 0, title=Title("Weekly", "Ana"))
+    text = transcripts._content(format, "standup", page, [], False, None).decode()
+    head = {
+        "json": '"title":"Weekly","held_by":"Ana"',
+        "txt": "Weekly · Ana\n",
+        "vtt": "Meeting standup, Weekly · Ana",
+    }
+    assert head[format] in text
+
+
+def test_name_of_the_file_begins_with_the_title() -> None:
+    named = transcripts._disposition("standup", Title("週次: 1/2"), ["ja", "txt"])
+    assert named == ("inline; filename=\"standup.ja.txt\"; filename*=UTF-8''%E9%80%B1%E6%AC%A1%201%202.ja.txt")
+    assert transcripts._disposition("standup", Title(), ["txt"]) == 'inline; filename="standup.txt"'

@@ -73,8 +73,8 @@ def test_what_is_recent(seal: Seal) -> None:
 
 
 def test_a_position() -> None:
-    assert entries.position_of([b"e1", b"0", b"3", b"2", b"0"]) == Position("e1", 0, 3, 2)
-    assert entries.position_of([b"e1", b"0", b"3", b"2", b"1"]) == Position("e1", 0, 3, 2, recorded=False)
+    assert entries.position_of([b"e1", b"0", b"3", b"2", b"0", b""]) == Position("e1", 0, 3, 2)
+    assert entries.position_of([b"e1", b"0", b"3", b"2", b"1", b""]) == Position("e1", 0, 3, 2, recorded=False)
 
 
 def test_digests_tell_keys_and_texts_apart() -> None:

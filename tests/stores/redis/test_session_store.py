@@ -371,7 +371,7 @@ def push(version: int, previous: int, participant: str, name: str | None = None)
 class Audience:
     def __init__(self, meeting: MeetingPresence) -> None:
         self.told: list[tuple[str, Present | None]] = []
-        meeting.add(self, lambda *change: self.told.append(change))
+        meeting.add(self, lambda *change: self.told.append(change), lambda _: None)
 
     def new(self) -> list[tuple[str, Present | None]]:
         told, self.told = self.told, []

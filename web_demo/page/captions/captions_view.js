@@ -6,6 +6,7 @@ import { EVERYTHING, refusalOf } from "../access/access.js";
 import { InviteRefused } from "../access/invite.js";
 import { recordIn } from "../meeting/meeting_address.js";
 import { isReached } from "../meeting/offered_languages.js";
+import { heldBy } from "../people/meeting_title.js";
 import { keepScreenAwake } from "../ui/wake_lock.js";
 import { Transcript } from "../transcript/transcript.js";
 import { button, element } from "../ui/dom.js";
@@ -138,6 +139,14 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
     drawSoon();
   };
   const stability = /** @type {Stability} */ (options.stability);
+  const showTitle = (/** @type {{title?: string, held_by?: string}} */ named) => {
+    const title = [named.title ?? "", heldBy({ title: named.title ?? "", held_by: named.held_by ?? "" })]
+      .filter((part) => part !== "")
+      .join(" · ");
+    const [code, { host: place, pathname }] = [client.meeting, location];
+    const address = invite === null ? `${place}${pathname}?meeting=${code}` : "";
+    for (const part of parts) if (part instanceof Wall) part.invite({ title, code, address });
+  };
   const client = new GatewayClient(streamUrl, {
     meeting,
     reads,
@@ -155,6 +164,7 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
   client.listen((event) => {
     transcript.onEvent(event);
     if (event.type === "pong") endHistory();
+    if (event.type === "session.started" || event.type === "meeting.titled") showTitle(event);
     if (event.type === "session.started" || event.type === "languages.changed") {
       gone = reads.filter((tag) => !isReached(tag, event));
       if (event.type === "languages.changed") sayGone();

@@ -28,6 +28,7 @@ export class Wall {
   #book = element("div", "wall-book");
   #others = element("p", "wall-others");
   #foot = element("div", "wall-foot");
+  #invitation = element("p", "wall-invitation");
   #voices = new Voices();
   #pages;
   #page = 0;
@@ -55,7 +56,7 @@ export class Wall {
     this.#book.ariaLive = "off";
     this.#book.ariaLabel = t("transcript.title");
     this.#book.tabIndex = 0;
-    this.#foot.append(this.#others);
+    this.#foot.append(this.#invitation, this.#others);
     this.element.append(this.#heads, this.#book, this.#foot);
     this.#showPage(0, Date.now());
     new ResizeObserver(() => this.draw()).observe(this.#book);
@@ -64,6 +65,23 @@ export class Wall {
   /** What was said before is there at once. */
   skipHistory() {
     this.#newest = null;
+  }
+
+  /**
+   * Say at the foot what is read here, and how to read it elsewhere.
+   * @param {object} meeting
+   * @param {string} meeting.title In one line; empty: it has none.
+   * @param {string} meeting.code Its id.
+   * @param {string} meeting.address Empty where the link is a secret.
+   */
+  invite({ title, code, address }) {
+    const join = element("span", "", address && t("captions.join", { address: "\n" }));
+    const [before = "", after = ""] = join.textContent.split("\n");
+    const link = element("bdi", "wall-address", address);
+    link.dir = "ltr";
+    if (address) join.replaceChildren(before, link, after);
+    const parts = [element("bdi", "wall-title", title), element("bdi", "", code), join];
+    this.#invitation.replaceChildren(...parts.filter((part) => part.textContent !== ""));
   }
 
   /** At the foot, where it hides no words. @param {HTMLElement} control */
@@ -175,7 +193,7 @@ export class Wall {
     rows.forEach(([, row], i) => {
       const entry = /** @type {Entry} */ (newest[i]);
       row.element.hidden = false;
-      row.write(entry, entry.lang || this.#spokenBy(entry.participant), this.#roomFor(row), now);
+      row.write(entry, entry.lang || this.#spokenBy(entry.participant), () => this.#roomFor(row), now);
     });
     this.#hideUncompleted(
       newest,

@@ -4,6 +4,7 @@
 import { element, setIfChanged } from "../ui/dom.js";
 import { nativeName, textDirection } from "../ui/languages.js";
 import { showVoice } from "../ui/voices.js";
+import { languageName, t } from "../words/words.js";
 import { onOneLine, showTurn, wordsOf } from "./caption_words.js";
 import { charsThatFit, lineHeight, Turns } from "./turns.js";
 
@@ -63,15 +64,17 @@ export class WallRow {
   /**
    * @param {Entry} entry
    * @param {string} spoken The language in which it was said; empty if it is not known.
-   * @param {number} room The height for its words, in px.
+   * @param {() => number} roomFor The height for its words in one language, in px, once its name is there.
    * @param {number} now
    */
-  write(entry, spoken, room, now) {
+  write(entry, spoken, roomFor, now) {
     const isOwn = spoken === "" || this.#cells.has(spoken);
     setIfChanged(this.#speaker, "textContent", entry.speaker);
-    setIfChanged(this.#language, "textContent", spoken && nativeName(spoken));
+    const language = isOnlyColumn(spoken, this.#cells) ? "" : languageName(spoken, nativeName(spoken));
+    setIfChanged(this.#language, "textContent", language && t("captions.from", { language }));
     setIfChanged(this.#original, "textContent", isOwn ? "" : onOneLine(entry.text));
     setIfChanged(this.#original, "lang", spoken);
+    const room = roomFor();
     for (const [lang, cell] of this.#cells) {
       cell.words = WallRow.wordsOf(entry, lang, this.#options);
       this.#writeCell(lang, cell.words, room, now);
@@ -122,6 +125,15 @@ export class WallRow {
       ({ words }) => !words?.text || words.isComplete || SENTENCE_END.test(words.text),
     );
   }
+}
+
+/**
+ * Whether nothing is translated: what is not known is taken for it.
+ * @param {string} spoken
+ * @param {ReadonlyMap<string, unknown>} columns
+ */
+function isOnlyColumn(spoken, columns) {
+  return spoken === "" || (columns.size === 1 && columns.has(spoken));
 }
 
 /** @param {string} lang */

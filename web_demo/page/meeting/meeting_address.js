@@ -38,6 +38,15 @@ export function recordIn(query) {
 }
 
 /**
+ * @param {URLSearchParams} query
+ * @returns {{title?: string}} What the meeting of a link is called, if its link opens it.
+ */
+export function titleIn(query) {
+  const title = query.get("title")?.trim();
+  return title ? { title } : {};
+}
+
+/**
  * The id of a new meeting, of 60 bits that can be read out, and the secret that it was made of: whoever has that is the
  * meeting's host (docs/protocol.md, Hosts). Empty where the browser makes no digests, as without TLS: there is no host.
  * @returns {Promise<{id: string, hostKey: string}>}

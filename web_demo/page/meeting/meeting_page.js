@@ -3,12 +3,14 @@
 
 import { GatewayClient } from "../../client/gateway_client.js";
 import { allowedOf, refusalOf } from "../access/access.js";
+import { guestSecret } from "../access/guest.js";
 import { addressNote } from "../engine/address_note.js";
 import { EngineMonitor } from "../engine/engine_monitor.js";
 import { modelLine } from "../engine/model_line.js";
 import { askToJoin } from "../people/join_dialog.js";
 import { confirmed } from "../people/confirm_dialog.js";
 import { HostControls } from "../people/host_controls.js";
+import { askForTitle, MeetingTitle } from "../people/meeting_title.js";
 import { PeopleList } from "../people/people_list.js";
 import { ShareDialog } from "../people/share_dialog.js";
 import { ReadingSettings } from "../settings/reading_settings.js";
@@ -27,7 +29,7 @@ import { loadPreference } from "../ui/preferences.js";
 import { t } from "../words/words.js";
 import { DemoControls, HAS_DEMO_CONTROLS } from "./demo_controls.js";
 import { EmptyState } from "./empty_state.js";
-import { hasOpened, hostKeyOf, joinedRole, meetingIdIn, recordIn, saveJoined } from "./meeting_address.js";
+import { hasOpened, hostKeyOf, joinedRole, meetingIdIn, recordIn, saveJoined, titleIn } from "./meeting_address.js";
 import { showControlsOnTouch } from "./landscape.js";
 import { LastScreen } from "./last_screen.js";
 import { mendStart } from "./mend_start.js";
@@ -73,6 +75,7 @@ export class MeetingPage {
   #offered;
   /** @type {GatewayClient} */
   #client;
+  #title;
   #transcript = new Transcript((id) =>
     id === this.#client.participant ? this.#client.name : this.#client.participants.get(id)?.name,
   );
@@ -132,7 +135,12 @@ export class MeetingPage {
     const { nameOf } = this.#offered;
     const meeting = () => this.#client.meeting;
     const { originals, fragment, read: hasCaptions } = access;
-    const link = { meeting, fragment: fragment ?? "", more: () => this.#recording.inLink };
+    const link = {
+      meeting,
+      fragment: fragment ?? "",
+      more: () => this.#recording.inLink,
+      title: () => this.#title.line,
+    };
     const offered = () => allowedOf(this.#offered.all, access.langs);
     const onChange = (/** @type {Reading} */ reading) => this.#onChoice(reading);
     this.#readingSettings = new ReadingSettings({
@@ -147,13 +155,16 @@ export class MeetingPage {
     this.#client = new GatewayClient(streamUrl, {
       meeting: this.#invitedTo ?? own.id,
       host: this.#hostKey,
+      guest: guestSecret(),
       name: access.name || (loadPreference("name") ?? ""),
       reads,
       stability,
       originals,
       ...recordIn(query),
+      ...titleIn(query),
       ...(access.token && { token: access.token }),
     });
+    this.#title = new MeetingTitle(this.#client);
     this.#client.listen((event) => this.#onEvent(event));
     this.#client.listen((event) => this.#banner.onEvent(event));
     this.#client.listen((event) => this.#transcript.onEvent(event));
@@ -269,7 +280,8 @@ export class MeetingPage {
     const [meeting, access] = [this.#client.meeting, this.#access];
     if (access.name && !access.read) return access.speak ? "speak" : "listen"; // there is nothing to ask
     const [languages, nameChars] = [allowedOf(this.#offered.all, access.langs), this.#gateway.limits.name_chars];
-    const answer = await askToJoin({ languages, nameOf: this.#offered.nameOf, meeting, nameChars, access });
+    const title = askForTitle(meeting, access.token);
+    const answer = await askToJoin({ languages, nameOf: this.#offered.nameOf, meeting, title, nameChars, access });
     this.#client.rename(answer.name);
     if (!access.read) return answer.speaks ? "speak" : "listen";
     if (loadPreference("reads") === null || !this.#readingSettings.value.reads.includes(answer.lang)) {
@@ -498,7 +510,7 @@ export class MeetingPage {
       ? saveShownButton({
           transcript: this.#transcript,
           reads: () => this.#reading.reads,
-          meeting: () => this.#client.meeting,
+          name: () => this.#title.text || this.#client.meeting,
         })
       : download;
     const stayedMs = this.#startedMs === null ? null : Date.now() - this.#startedMs;

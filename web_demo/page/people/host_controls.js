@@ -1,6 +1,7 @@
-// What only a host may do with the whole meeting: lock it, and end it for everyone. Must not know who is in it.
+// What only a host may do with the whole meeting: name it, lock it, and end it for everyone. Must not know who is in it.
 
 import { button, element } from "../ui/dom.js";
+import { labelled } from "../ui/form_controls.js";
 import { t } from "../words/words.js";
 import { confirmed } from "./confirm_dialog.js";
 
@@ -10,6 +11,8 @@ export class HostControls {
   element = element("section", "panel-group");
   #client;
   #lock = element("input", "");
+  #title = element("input", "");
+  #form = element("form", "person-form title-form");
   /** What the gateway said last. */
   #isLocked = false;
 
@@ -25,16 +28,28 @@ export class HostControls {
     const hint = element("p", "hint", t("host.lock_hint"));
     hint.id = "lock-hint";
     const end = button("secondary danger", t("host.end"), "end-meeting", () => void this.#end());
-    this.element.append(lock, hint, end);
+    this.#title.dataset.testid = "title";
+    this.#title.autocomplete = "off";
+    this.#form.append(labelled(t("host.title"), this.#title), element("button", "quiet", t("name.save")));
+    this.#form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      client.entitle(this.#title.value.trim());
+    });
+    this.element.append(this.#form, lock, hint, end);
     this.element.dataset.testid = "host";
     this.element.hidden = true;
     client.listen((event) => {
       switch (event.type) {
         case "session.started":
           this.element.hidden = event.host !== true;
+          this.#title.maxLength = event.limits.name_chars;
+          this.#title.value = event.title ?? "";
           return this.#show(event.locked === true);
         case "meeting.locked":
           return this.#show(event.locked);
+        case "meeting.titled":
+          this.#title.value = event.title;
+          return;
         case "error": // it may be the answer
         case "state": // the answer may never come
           return this.#show(this.#isLocked);

@@ -7,6 +7,7 @@ import { dropdown, fieldset, labelled, radioButtons } from "../ui/form_controls.
 import { bilingualName, nativeName, preferredLanguages, textDirection } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
 import { t } from "../words/words.js";
+import { heldBy } from "./meeting_title.js";
 
 /** @typedef {import("../ui/languages.js").Language} Language */
 
@@ -20,11 +21,12 @@ const FREE = { speak: true, read: true, name: "" };
  * @param {readonly Language[]} options.languages
  * @param {(tag: string) => string} options.nameOf
  * @param {string} options.meeting Its id; empty if it has none yet.
+ * @param {Promise<{title: string, held_by: string}>} [options.title] What it is called.
  * @param {number} [options.nameChars] The longest name that the gateway accepts.
  * @param {{speak: boolean, read: boolean, name: string}} [options.access] `name`: one that cannot be chosen.
  * @returns {Promise<{name: string, lang: string, speaks: boolean}>}
  */
-export function askToJoin({ languages, nameOf, meeting, nameChars = 80, access = FREE }) {
+export function askToJoin({ languages, nameOf, meeting, title: asked, nameChars = 80, access = FREE }) {
   const dialog = element("dialog", "dialog join-dialog");
   dialog.ariaLabel = t("meeting.join");
   dialog.dataset.testid = "join";
@@ -61,11 +63,15 @@ export function askToJoin({ languages, nameOf, meeting, nameChars = 80, access =
   const showTongues = () => tongues.replaceChildren(...namesOf(languages, access.read ? reads.value : ""));
   reads.addEventListener("change", showTongues);
   showTongues();
-  const title = cover(
-    ...(meeting ? [element("p", "hint dialog-meeting", meeting)] : []),
-    element("h2", "", t("meeting.join")),
-    tongues,
-  );
+  const [code, heading] = [element("p", "hint dialog-meeting", meeting), element("h2", "", t("meeting.join"))];
+  // In the places of what is there already, so that nothing moves.
+  void asked?.then((named) => {
+    if (!named.title) return;
+    heading.dir = "auto";
+    heading.textContent = named.title;
+    code.textContent = [meeting, heldBy(named)].filter((part) => part !== "").join(" · ");
+  });
+  const title = cover(...(meeting ? [code] : []), heading, tongues);
   const questions = element("div", "join-questions");
   questions.append(
     ...(access.name ? [] : [labelled(t("name.yours"), name)]),

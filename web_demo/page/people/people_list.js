@@ -6,7 +6,7 @@ import { confirmed } from "./confirm_dialog.js";
 import { NameForm } from "./name_form.js";
 
 /** @typedef {import("../../client/gateway_client.js").GatewayClient} GatewayClient */
-/** @typedef {{speaks: string | null, reads: readonly string[]}} Role What a participant does in the meeting. */
+/** @typedef {{speaks: string | null, reads: readonly string[], muted?: boolean | undefined}} Role What a participant does in the meeting. */
 
 /** In `bdi`, so that a right-to-left name does not change the direction around it. @param {string} name */
 function nameElement(name) {
@@ -15,9 +15,20 @@ function nameElement(name) {
   return span;
 }
 
+/** @typedef {import("../../client/messages.js").Participant} Participant */
+
 /** @param {Role & {name: string}} participant */
 function isUnnamed({ name, speaks }) {
   return speaks === null && name.trim() === "";
+}
+
+/**
+ * Whether two sessions are of one person: two with different names are shown, as where one browser has two of them.
+ * @param {{name: string, person?: string | undefined}} one
+ * @param {{name: string, person?: string | undefined}} other
+ */
+function isSamePerson(one, other) {
+  return one.person !== undefined && one.person === other.person && one.name === other.name;
 }
 
 export class PeopleList {
@@ -32,6 +43,7 @@ export class PeopleList {
   #rename = button("quiet", "", "rename", () => this.#openForm());
   #form;
   #more = element("p", "hint");
+  #isMuted = false;
   /** Those who have no name and say nothing, such as captions on a screen. */
   #unnamed = element("details", "people-unnamed");
   #unnamedCount = element("summary", "hint");
@@ -74,8 +86,9 @@ export class PeopleList {
     this.element.append(heading, this.#list, this.#unnamed, this.#more);
     this.#showAll();
     client.listen((event) => {
+      if (event.type === "session.started" || event.type === "session.muted") this.#isMuted = event.muted === true;
       if (event.type === "session.started") this.#showAll();
-      else if (event.type === "session.updated") this.#showSelf();
+      else if (event.type === "session.updated" || event.type === "session.muted") this.#showSelf();
       else if (event.type === "participant.joined" || event.type === "participant.updated")
         this.#showOne(event.participant);
       else if (event.type === "participant.left") this.#remove(event.participant);
@@ -84,7 +97,18 @@ export class PeopleList {
 
   /** How many are listed, oneself included: not those without a name. */
   get count() {
-    return [...this.#client.participants.values()].filter((one) => !isUnnamed(one)).length + 1;
+    return this.#others.filter((one) => !isUnnamed(one)).length + 1;
+  }
+
+  /**
+   * The newest session of everybody else. One whose browser crashed, or that was reloaded without a goodbye, is still there
+   * for a while.
+   */
+  get #others() {
+    return [...this.#client.participants.values()].filter((one, place, all) => {
+      const later = all.slice(place + 1).some((other) => isSamePerson(one, other));
+      return !later && !isSamePerson(one, { name: this.#client.name, person: this.#client.started?.person });
+    });
   }
 
   #showSelf() {
@@ -102,7 +126,8 @@ export class PeopleList {
     for (const old of this.#self.querySelectorAll(":scope > span")) old.remove();
     if (!this.#self.hasChildNodes()) this.#self.append(this.#rename, this.#form.element);
     this.#self.prepend(name);
-    this.#self.append(this.#badges(this.#client));
+    const { speaks, reads } = this.#client;
+    this.#self.append(this.#badges({ speaks, reads, muted: this.#isMuted }));
   }
 
   #showAll() {
@@ -122,7 +147,17 @@ export class PeopleList {
     const name = participant.name.trim() || t("name.guest");
     row.prepend(nameElement(name));
     row.append(this.#badges(participant));
-    for (const action of row.querySelectorAll("button")) action.ariaLabel = t("host.remove_named", { name });
+    const isMuted = participant.muted === true;
+    const labels = {
+      "mute-person": t(isMuted ? "host.unmute_named" : "host.mute_named", { name }),
+      "remove-person": t("host.remove_named", { name }),
+    };
+    for (const [testid, label] of Object.entries(labels)) {
+      const action = row.querySelector(`[data-testid="${testid}"]`);
+      if (action) action.ariaLabel = label;
+    }
+    const mute = row.querySelector('[data-testid="mute-person"]');
+    if (mute) mute.textContent = t(isMuted ? "host.unmute" : "host.mute");
     const list = isUnnamed(participant) ? this.#unnamedList : this.#list;
     if (row.parentNode !== list) list.append(row);
     this.#showCount();
@@ -133,9 +168,17 @@ export class PeopleList {
     const row = element("li", "person");
     this.#rows.set(id, row);
     if (this.#client.started?.host === true) {
-      row.append(button("quiet person-action", t("host.remove"), "remove-person", () => void this.#askToRemove(id)));
+      row.append(
+        button("quiet person-action", t("host.mute"), "mute-person", () => this.#toggleMuted(id)),
+        button("quiet person-action", t("host.remove"), "remove-person", () => void this.#askToRemove(id)),
+      );
     }
     return row;
+  }
+
+  /** @param {string} id */
+  #toggleMuted(id) {
+    this.#client.mute(id, this.#client.participants.get(id)?.muted !== true);
   }
 
   /** @param {string} id */
@@ -154,8 +197,9 @@ export class PeopleList {
   }
 
   /** @param {Role} role */
-  #badges({ speaks, reads }) {
+  #badges({ speaks, reads, muted }) {
     const badges = element("span", "person-badges");
+    if (muted) badges.append(element("span", "badge muted", t("people.muted")));
     if (speaks !== null)
       badges.append(element("span", "badge speaker", t("people.speaker", { language: this.#nameOf(speaks) })));
     if (reads.length)
@@ -166,7 +210,9 @@ export class PeopleList {
   }
 
   #showCount() {
-    const unnamed = [...this.#client.participants.values()].filter(isUnnamed).length;
+    const others = this.#others;
+    for (const [id, row] of this.#rows) row.hidden = !others.some(({ participant }) => participant === id);
+    const unnamed = others.filter(isUnnamed).length;
     this.#unnamedCount.textContent = unnamed > 0 ? t("people.unnamed", { count: unnamed }) : "";
     this.#unnamed.hidden = unnamed === 0;
     const most = this.#client.limits?.participants_shown ?? Infinity;

@@ -4,15 +4,20 @@ import { button, element } from "../ui/dom.js";
 import { t } from "../words/words.js";
 import { QrCode } from "./qr_code.js";
 
-/** @param {string} link */
-export async function fillScreen(link) {
+/**
+ * @param {string} link
+ * @param {string} [title] What it leads to, for people.
+ */
+export async function fillScreen(link, title = "") {
   const dialog = element("dialog", "qr-screen");
   dialog.ariaLabel = t("share.qr");
   dialog.dataset.testid = "qr-screen";
   const ground = element("div", "qr-ground");
   const qr = new QrCode(t("share.qr"));
-  const text = element("p", "qr-link", withoutFragment(link));
-  text.dir = "ltr";
+  const text = element("p", "qr-link");
+  const address = element("bdi", "", withoutFragment(link));
+  address.dir = "ltr";
+  text.append(...(title ? [element("bdi", "qr-title", title)] : []), address);
   ground.append(
     button("quiet", t("page.close"), "qr-close", () => dialog.close()),
     qr.element,

@@ -20,6 +20,7 @@ const SIZES = /** @type {const} */ ([
 
 export class ShareDialog {
   #meeting;
+  #title;
   #more;
   #fragment;
   #hasCaptions;
@@ -35,20 +36,31 @@ export class ShareDialog {
     "2",
   );
   #size = dropdown("captions-size", SIZES, "2.25");
+  #named = element("p", "dialog-title");
   #captions = new CopyField(t("share.captions"), "captions-link");
   #room = new CopyField(t("share.room"), "room-link");
 
   /**
    * @param {object} options
    * @param {() => string} options.meeting Its id.
+   * @param {() => string} [options.title] What it is called, in one line; empty: in no way.
    * @param {() => Record<string, string>} [options.more] What a link to it has besides.
    * @param {() => readonly Language[]} options.languages
    * @param {(problem: string) => void} options.onProblem
    * @param {string} [options.fragment] Fragment of an address with an invite, which names the meeting, too.
    * @param {boolean} [options.hasCaptions] Whether there is a link to captions.
    */
-  constructor({ meeting, more = () => ({}), languages, onProblem, fragment = "", hasCaptions = true }) {
+  constructor({
+    meeting,
+    title = () => "",
+    more = () => ({}),
+    languages,
+    onProblem,
+    fragment = "",
+    hasCaptions = true,
+  }) {
     this.#meeting = meeting;
+    this.#title = title;
     this.#more = more;
     this.#fragment = fragment;
     this.#hasCaptions = hasCaptions;
@@ -67,6 +79,8 @@ export class ShareDialog {
       this.#languages().map(({ tag, name }) => [tag, bilingualName(name, tag)]),
     );
     this.#link.value = this.#address({});
+    this.#named.textContent = this.#title();
+    this.#named.dir = "auto";
     void this.#qr.show(this.#link.value);
     this.#showCaptions();
     document.body.append(this.#dialog);
@@ -90,7 +104,7 @@ export class ShareDialog {
     const words = element("div", "dialog-words");
     words.append(
       element("p", "hint", t(this.#fragment ? "share.invited" : "share.anybody")),
-      button("secondary", t("share.fill"), "share-fill", () => void fillScreen(this.#link.value)),
+      button("secondary", t("share.fill"), "share-fill", () => void fillScreen(this.#link.value, this.#title())),
     );
     if (navigator.share !== undefined) {
       words.append(button("secondary", t("share.native"), "share-native", () => void this.#shareNatively()));
@@ -106,7 +120,7 @@ export class ShareDialog {
     choices.addEventListener("change", () => this.#showCaptions());
 
     const body = element("div", "dialog-body");
-    body.append(top, warning, this.#link.element, code);
+    body.append(top, this.#named, warning, this.#link.element, code);
     this.#dialog.append(body);
     if (!this.#hasCaptions) return;
     body.append(
@@ -135,7 +149,7 @@ export class ShareDialog {
 
   async #shareNatively() {
     try {
-      await navigator.share({ title: document.title, url: this.#link.value });
+      await navigator.share({ title: this.#title() || document.title, url: this.#link.value });
     } catch (error) {
       if (error instanceof Error && error.name !== "AbortError") this.#onProblem(t("share.failed"));
     }

@@ -111,6 +111,8 @@ export class Composer {
     this.#onDraft();
   });
   #hasSentences = true;
+  #isEnabled = true;
+  #isMuted = false;
   #sentences = make("div", "composer-sentences", "sentences", { role: "group", hidden: true });
   #microphone;
   /** @type {Hearing} */
@@ -244,8 +246,23 @@ export class Composer {
   }
 
   set enabled(enabled) {
+    this.#isEnabled = enabled;
+    this.#showEnabled();
+  }
+
+  /** Whether a host has muted the user. */
+  set #muted(/** @type {boolean} */ isMuted) {
+    if (isMuted === this.#isMuted) return;
+    this.#isMuted = isMuted;
+    this.#draft = undefined; // the gateway has taken back what the others saw of it
+    this.#showEnabled();
+    this.#setRemark(isMuted ? "" : t("composer.unmuted"));
+  }
+
+  #showEnabled() {
+    const enabled = this.#isEnabled && !this.#isMuted;
     this.#fields.disabled = !enabled;
-    this.#text.placeholder = t(enabled ? "composer.placeholder" : "status.closed");
+    this.#text.placeholder = t(enabled ? "composer.placeholder" : this.#isEnabled ? "people.muted" : "status.closed");
     for (const chip of this.#sentences.querySelectorAll("button")) chip.disabled = !enabled;
     if (enabled) return;
     this.#microphone.abort();
@@ -344,13 +361,17 @@ export class Composer {
 
   #showNote() {
     const isTooLong = this.#isTooLong();
-    const text = isTooLong ? t("composer.too_long") : this.#remark.text || this.#heard;
+    const text = this.#isMuted
+      ? t("composer.muted")
+      : isTooLong
+        ? t("composer.too_long")
+        : this.#remark.text || this.#heard;
     // Setting the same text again would make a screen reader read it again.
     setIfChanged(this.#note, "textContent", text);
     const isUnheard = this.#hearing === "retrying" && !this.#remark.text;
-    this.#note.classList.toggle("bad", isTooLong || this.#remark.isBad || isUnheard);
+    this.#note.classList.toggle("bad", this.#isMuted || isTooLong || this.#remark.isBad || isUnheard);
     const { instead } = this.#remark;
-    const isOffered = !isTooLong && [...this.#select.options].some(({ value }) => value === instead);
+    const isOffered = !isTooLong && !this.#isMuted && [...this.#select.options].some(({ value }) => value === instead);
     setIfChanged(this.#switch, "hidden", !isOffered);
     const language = this.#nameOf(instead);
     this.#switch.textContent = instead === DETECT ? t("composer.detect") : t("composer.speak", { language });
@@ -533,14 +554,16 @@ export class Composer {
 
   /** @param {import("../../client/events.js").ClientEvent} event */
   #onEvent(event) {
+    if (event.type === "session.started" || event.type === "session.muted") this.#muted = event.muted === true;
     if (event.type === "utterance.accepted" && event.lang !== undefined) this.#onDetected(event.lang);
     if (event.type !== "utterance.refused") return;
     this.#speeches.get(event.id)?.stop();
     this.#speeches.delete(event.id);
     // A refused draft needs no message: its text is still in the field.
     if (event.id === this.#draft?.id) this.#draft = undefined;
-    else if (event.code !== "cancelled")
-      this.#onProblem(event.code === "unknown_utterance" ? t("composer.gone") : event.message);
+    else if (event.code === "muted") this.#onProblem(t("composer.muted"));
+    else if (event.code === "unknown_utterance") this.#onProblem(t("composer.gone"));
+    else if (event.code !== "cancelled") this.#onProblem(event.message);
   }
 
   /** The gateway has detected the language of something that was said. @param {string} lang */

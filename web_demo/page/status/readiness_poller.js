@@ -1,6 +1,7 @@
 // Asks the gateway at intervals whether its engine can translate. Knows `/readyz`; must not know the page.
 
 import { t } from "../words/words.js";
+import { isReady } from "./readyz.js";
 
 /**
  * One of several engines.
@@ -28,14 +29,6 @@ const WAITING_MAX_MS = 3_000;
 // The interval afterwards, to notice an engine that dies.
 const READY_MS = 10_000;
 const TIMEOUT_MS = 5_000;
-
-/** Answers 200 whatever it says: browsers log every 503 to the console. */
-export const READINESS_URL = "./readyz?status=200";
-
-/** Whether translations are accepted. An engine that is restarted takes them, and they wait. @param {{status?: unknown}} body */
-function isReady({ status }) {
-  return status === "ready" || status === "restarting";
-}
 
 /**
  * @param {string} url

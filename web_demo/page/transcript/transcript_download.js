@@ -84,8 +84,11 @@ export class TranscriptDownload {
       const headers = token ? { Authorization: `Bearer ${await token()}` } : {};
       const response = await fetch(url, { cache: "no-store", headers });
       if (!response.ok) return onProblem(await problem(response));
-      const said = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "");
-      const name = said?.[1] ?? `${meeting}.${format}`;
+      const said = response.headers.get("content-disposition") ?? "";
+      const titled = /filename\*=UTF-8''([^;]+)/.exec(said)?.[1];
+      const name = titled
+        ? decodeURIComponent(titled)
+        : (/filename="([^"]+)"/.exec(said)?.[1] ?? `${meeting}.${format}`);
       save(await response.blob(), name);
       this.#result.textContent = t("download.saved", { name });
     } catch (error) {
@@ -102,13 +105,16 @@ export class TranscriptDownload {
  * @param {object} options
  * @param {Transcript} options.transcript
  * @param {() => readonly string[]} options.reads
- * @param {() => string} options.meeting Its id.
+ * @param {() => string} options.name Of the file, without its ending.
  */
-export function saveShownButton({ transcript, reads, meeting }) {
+export function saveShownButton({ transcript, reads, name }) {
   const panel = element("div", "panel");
   const saveShown = () => {
     const texts = [...transcript.entries.values()].map((entry) => shownText(entry, reads()));
-    save(new Blob([texts.filter((text) => text !== "").join("\n\n")], { type: "text/plain" }), `${meeting()}.txt`);
+    save(
+      new Blob([texts.filter((text) => text !== "").join("\n\n")], { type: "text/plain" }),
+      `${name().replace(/[\\/:*?"<>|]/g, " ")}.txt`,
+    );
   };
   panel.append(element("p", "hint", t("end.save_hint")), button("secondary", t("end.save"), "save-shown", saveShown));
   return panel;

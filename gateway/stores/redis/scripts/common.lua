@@ -4,7 +4,8 @@
 -- Keys of a meeting, all with the same hash tag:
 --   log         stream: id <offset>-0; d payload, t at_ms; of a `Said` also l languages, k key, s source language
 --   meta        hash: e epoch, s offset before the epoch's first, o newest offset, f oldest offset that is held,
---               t at_ms of the newest, h at_ms of the oldest that is held, b bytes, a account, u '1' if it is not recorded
+--               t at_ms of the newest, h at_ms of the oldest that is held, b bytes, a account, u '1' if it is not recorded,
+--               w what the meeting is called: title, line feed, who holds it
 --   langs       hash: gateway with subscribers → languages that are read there, "de,ja"
 --   said        hash: key of an utterance → digest of language and text, 16 bytes; attempt, 8 bytes; offset; its
 --               outcomes, ",de:1,ja:0": translated or failed. The field "" is always there, so that the hash
@@ -295,11 +296,12 @@ end
 -- The meeting's log without what has expired; nil if it has none.
 local function find(name)
   local m = keys_of(name)
-  local values = redis.call('HMGET', m.meta, 'e', 's', 'o', 'f', 't', 'h', 'b', 'a', 'u')
+  local values = redis.call('HMGET', m.meta, 'e', 's', 'o', 'f', 't', 'h', 'b', 'a', 'u', 'w')
   if not values[1] then
     return nil
   end
   keeps(m, values[9] or '0')
+  m.title = values[10] or ''
   m.epoch, m.start, m.last, m.first = values[1], tonumber(values[2]), tonumber(values[3]), tonumber(values[4])
   m.newest, m.oldest, m.bytes, m.account = tonumber(values[5]), tonumber(values[6]), tonumber(values[7]), values[8]
   if name == meeting and m.epoch == seen_epoch and m.last < seen_offset then
@@ -321,7 +323,7 @@ local function begin(account, unrecorded)
   local m = keys_of(meeting)
   keeps(m, unrecorded)
   m.epoch, m.start, m.last, m.first, m.newest, m.oldest, m.bytes = new_epoch, 0, 0, 1, 0, 0, 0
-  m.account = account
+  m.account, m.title = account, ''
   redis.call('DEL', m.log, m.said, m.unfinished, m.texts)
   redis.call('HSET', m.meta, 'e', m.epoch, 's', '0', 'a', m.account, 'u', unrecorded)
   redis.call('HSET', m.said, '', '')
@@ -385,6 +387,6 @@ local function spoken(m, offset)
 end
 
 local function position(m)
-  return {m.epoch, whole(m.start), whole(m.first), whole(m.last), m.unrecorded}
+  return {m.epoch, whole(m.start), whole(m.first), whole(m.last), m.unrecorded, m.title}
 end
 

@@ -3,7 +3,7 @@
 -- KEYS are not used: a script touches the keys of several sessions and gateways, so this is not for Redis Cluster.
 -- Keys of a meeting, all with the same hash tag:
 --   people    hash: n sessions, v version of `present`, s when the meeting started, unless it is private, k while it
---             is locked; gone when nobody is in the meeting
+--             is locked, q who is muted, each with a blank before, w what it is called; gone when nobody is in the meeting
 --   reads     hash: language → how many sessions read it
 --   present   hash: participant → "<version when they came> <as the others see them>"
 -- Keys of the store:
@@ -78,11 +78,17 @@ local function find(id)
   }
 end
 
--- Somebody came, changed (present) or left (nil); everybody who listens is told.
-local function tell(keys, participant, present)
+-- The next version of who is present and what hosts have set, and the one before.
+local function next_version(keys)
   local previous = redis.call('HGET', keys.people, 'v') or '0'
   local version = whole(previous == '0' and time[1] * 1000000 + time[2] or tonumber(previous) + 1)
   redis.call('HSET', keys.people, 'v', version)
+  return version, previous
+end
+
+-- Somebody came, changed (present) or left (nil); everybody who listens is told.
+local function tell(keys, participant, present)
+  local version, previous = next_version(keys)
   local value = ''
   if present then
     local before = redis.call('HGET', keys.present, participant)
@@ -93,6 +99,18 @@ local function tell(keys, participant, present)
     redis.call('HDEL', keys.present, participant)
   end
   redis.call('PUBLISH', keys.channel, version .. ' ' .. previous .. ' ' .. participant .. '\n' .. value)
+end
+
+-- What hosts have set: who is muted; and what it is called, if that was set.
+local function hosted(keys)
+  local values = redis.call('HMGET', keys.people, 'q', 'w')
+  return cmsgpack.pack({values[1] or '', values[2] or nil})
+end
+
+-- Everybody who listens is told what hosts have set. No participant is named ''.
+local function tell_hosted(keys)
+  local version, previous = next_version(keys)
+  redis.call('PUBLISH', keys.channel, version .. ' ' .. previous .. ' \n' .. hosted(keys))
 end
 
 local function is_in(list, part)
