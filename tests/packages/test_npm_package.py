@@ -496,6 +496,8 @@ def typescript(schema: Any, schemas: dict[str, Any]) -> str:
         return typescript(schema["allOf"][0], schemas)
     if "anyOf" in schema:
         return " | ".join(typescript(each, schemas) for each in schema["anyOf"])
+    if "const" in schema:
+        return json.dumps(schema["const"])
     if "enum" in schema:
         return " | ".join(map(json.dumps, schema["enum"]))
     match schema["type"]:
