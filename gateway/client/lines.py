@@ -111,7 +111,7 @@ class Lines:
 
     def _show(self, event: _Shown, *, final: bool = False, **fields: str) -> Line:
         key = _key(event)
-        before = self._growing.pop(key, None) or Line(
+        before = self._growing.get(key) or Line(
             key=key,
             participant=event.participant,
             utterance=event.utterance,
@@ -119,8 +119,10 @@ class Lines:
             lang=event.lang,
         )
         line = replace(before, **{"tentative": "", **fields}, final=final)
-        if not final:
-            self._growing[key] = line
+        if final:
+            self._growing.pop(key, None)
+        else:
+            self._growing[key] = line  # where it was: lines that go, go in the order in which they began
         return line
 
     def _remove(self, applies: Callable[[Line], bool]) -> Iterator[Line]:
