@@ -177,7 +177,11 @@ def start(wheel: Path, version: str) -> None:
             [*pip, "install", "--quiet", "--no-index", "--no-deps", "--ignore-installed", str(wheel)], check=True
         )
         gateway = f"{folder}/bin/gateway"
-        said = subprocess.run([gateway, "--version"], check=True, cwd=folder, stdout=subprocess.PIPE, text=True)
+        # A checkout that the maintainer's environment names must not come before the wheel.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        said = subprocess.run(
+            [gateway, "--version"], check=True, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+        )
         if said.stdout.split()[-1] != version:
             raise ReleaseError(f"The wheel says that it is {said.stdout.strip()}.")
         process = subprocess.Popen(
@@ -194,6 +198,7 @@ def start(wheel: Path, version: str) -> None:
                 "text",
             ],
             cwd=folder,
+            env=environment,
             stderr=subprocess.PIPE,
             text=True,
         )

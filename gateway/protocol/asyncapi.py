@@ -50,7 +50,9 @@ def asyncapi() -> Document:
                 "host": "{host}",
                 "protocol": "wss",
                 "description": "`ws` where there is no TLS.",
-                "variables": {"host": {"default": "localhost:8000", "description": "Name and port of the gateway."}},
+                "variables": {
+                    "host": {"default": "localhost:8000", "description": "Name and port of the gateway."}
+                },
             }
         },
         "channels": {

@@ -9,8 +9,14 @@ if (document === undefined) process.exit(1);
 const unnamed = [];
 for (const language of ["TypeScript", "Python", "Java", "Go", "CSharp", "Kotlin", "Rust"]) {
   const models = await new modelina[`${language}Generator`]().generate(document);
-  unnamed.push(...models.filter(({ modelName }) => /anonymous/i.test(modelName)).map(({ modelName }) => `${language} ${modelName}`));
+  unnamed.push(
+    ...models
+      .filter(({ modelName }) => /anonymous/i.test(modelName))
+      .map(({ modelName }) => `${language} ${modelName}`),
+  );
 }
-console.log(`${document.messages().length} messages, ${diagnostics.length} diagnostics, ${unnamed.length} models without a name`);
+console.log(
+  `${document.messages().length} messages, ${diagnostics.length} diagnostics, ${unnamed.length} models without a name`,
+);
 console.error(unnamed.join("\n"));
 process.exit(diagnostics.length + unnamed.length > 0 ? 1 : 0);

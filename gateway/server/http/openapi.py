@@ -163,7 +163,7 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int, has_keys: bool
                             "status",
                             "query",
                             {"type": "string"},
-                            "`200`: answer 200 also where it is not ready; the body says which. Others are ignored.",
+                            "`200`: answer 200 also where it is not ready; the body says which.",
                         )
                     ],
                 )
