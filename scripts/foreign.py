@@ -98,8 +98,10 @@ def libretranslate(open_: str, _keyed: str, _key: str, log: Path) -> bool:
 def schemathesis(open_: str, keyed: str, key: str, log: Path) -> bool:
     common = ("--config-file", OURS / "schemathesis.toml", "run", "--checks", "all", "--seed", "1", "--no-color")
     st = (PYTHON.parent / "st", *common, "--request-timeout", "60")
-    without = _logged(log, *st, f"{open_}/openapi.json")
-    return _logged(log, *st, "-H", f"Authorization: Bearer {key}", f"{keyed}/openapi.json") and without
+    # It keeps what it has found in the folder where it runs.
+    without = _logged(log, *st, f"{open_}/openapi.json", folder=OUT)
+    header = ("-H", f"Authorization: Bearer {key}")
+    return _logged(log, *st, *header, f"{keyed}/openapi.json", folder=OUT) and without
 
 
 def openapi_generator(open_: str, _keyed: str, _key: str, log: Path) -> bool:
