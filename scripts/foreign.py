@@ -3,8 +3,9 @@
     python -m scripts.foreign [SUITE …]
 
 Each says one line, and its whole output is in artifacts/foreign. The tools come from PyPI and npm into
-.venv/foreign; a second run installs nothing. DeepL's own tests are in no package: name folders with its
-repositories, and with what they need, in $DEEPL_PYTHON and $DEEPL_NODE. Ends with 1 if a suite does not pass.
+.venv/foreign; a second run installs nothing. DeepL's own tests are in no package: name copies of its
+repositories in $DEEPL_PYTHON (with a .venv) and $DEEPL_NODE (with node_modules). Ends with 1 if a suite does
+not pass.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ GATEWAY = Path(sys.executable).parent / "gateway"
 _ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 LIBRETRANSLATE = "libretranslate==1.9.6"
-PACKAGES = ("schemathesis==4.32.5", "pytest==9.2.0", "openapi-generator-cli==7.26.0", "deepl==1.32.0")
+PACKAGES = ("schemathesis==4.32.5", "pytest==9.2.0", "openapi-generator-cli==7.26.0")
 NPM = ("@asyncapi/parser@3.6.3", "@asyncapi/modelina@5.10.1")
 GENERATORS = ("python", "typescript-fetch", "java", "go", "csharp", "kotlin", "rust", "php")
 
@@ -118,14 +119,14 @@ def asyncapi(open_: str, _keyed: str, _key: str, log: Path) -> bool:
 
 
 def deepl_python(_open: str, keyed: str, key: str, log: Path) -> bool | None:
-    return _deepl("DEEPL_PYTHON", (PYTHON, "-m", "pytest", "tests"), keyed, key, log)
+    return _deepl("DEEPL_PYTHON", (".venv/bin/python", "-m", "pytest", "tests"), keyed, key, log)
 
 
 def deepl_node(_open: str, keyed: str, key: str, log: Path) -> bool | None:
     return _deepl("DEEPL_NODE", ("npx", "jest"), keyed, key, log)
 
 
-def _deepl(variable: str, command: tuple[str | Path, ...], address: str, key: str, log: Path) -> bool | None:
+def _deepl(variable: str, command: tuple[str, ...], address: str, key: str, log: Path) -> bool | None:
     folder = os.environ.get(variable)
     if folder is None:
         log.write_text(f"${variable} names no folder\n")
@@ -192,7 +193,10 @@ def _logged(log: Path, *command: str | Path, folder: Path = ROOT, **environment:
 
 
 def _summary(log: Path) -> str:
-    return "; ".join(line.strip(" =") for line in log.read_text().splitlines() if _SUMMARY.search(line))[:150]
+    lines = log.read_text().splitlines()
+    said = [line.strip(" =") for line in lines if _SUMMARY.search(line)]
+    ended = [line for line in lines if line.startswith("ended with ")]
+    return "; ".join(said)[:150] or f"{ended.count('ended with 0')} of {len(ended)}"
 
 
 def main() -> int:
