@@ -50,7 +50,7 @@ async def read_body(request: Request, most_bytes: int = BODY_BYTES) -> bytes:
 
 
 def decoded(decoder: msgspec.json.Decoder[_Body], data: bytes) -> _Body:
-    """The value in a body; whole floats are integers. Raises `InvalidMessage`, with `field` if one field is wrong."""
+    """The value in a body; whole floats are integers. Raises `InvalidMessage`, with `field` if one is wrong."""
     try:
         try:
             return decoder.decode(data)
