@@ -32,8 +32,8 @@ PRETTIER := $(BIN)/node .venv/node/node_modules/prettier/bin/prettier.cjs --log-
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo stack check lint types unit test test-long soak abuse foreign eval-partials format packages release docs page \
-	lock lock-upgrade \
+.PHONY: help install install-dev demo stack check lint types unit test test-long soak abuse foreign eval-partials format packages release docs \
+	page lock lock-upgrade \
 	loadtest bench-peers bench-journey bench-gateway bench-sweep bench-recommend clean clean-venv \
 	image image-test clean-image
 

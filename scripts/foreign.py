@@ -162,7 +162,7 @@ SUITES: dict[str, Suite] = {
 }
 
 # The line of an output that says what came of it.
-_SUMMARY = re.compile(r"\d+ (passed|failed|generated|messages)|=+ .* in [\d.]+s|names no folder")
+_SUMMARY = re.compile(r"\d+ (passed|failed|generated|messages)|\$\w+ names no folder")
 
 
 # -- Running --------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def _logged(log: Path, *command: str | Path, folder: Path = ROOT, **environment:
 
 def _summary(log: Path) -> str:
     lines = log.read_text().splitlines()
-    said = [line.strip(" =") for line in lines if _SUMMARY.search(line)]
+    said = [line for line in (line.strip(" =") for line in lines) if _SUMMARY.match(line)]
     ended = [line for line in lines if line.startswith("ended with ")]
     return "; ".join(said)[:150] or f"{ended.count('ended with 0')} of {len(ended)}"
 

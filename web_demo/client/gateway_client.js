@@ -54,8 +54,8 @@ export class GatewayClient {
   #lastError = null;
   /** @type {SessionStarted | null} */
   #started = null;
-  /** What is wrong with the address, where no session ever began and it is known. @type {Reason | null} */
-  #outage = null;
+  /** What is wrong with the address: null if nothing is known to be, undefined if nobody has looked. @type {Reason | null | undefined} */
+  #outage;
   /** Whether a command of a host was sent, and no refusal came. */
   #hasCommanded = false;
   #isDraining = false;
@@ -506,15 +506,16 @@ export class GatewayClient {
   async #checkAddress() {
     const { url } = this.#connection;
     const isMissing = await isNotFound(url);
-    const reason = isMissing || this.#outage !== null ? null : await misaddressed(url);
+    // What was wrong may be right meanwhile. Where nothing is known, looking again would only fill a browser's console.
+    const reason = isMissing || this.#outage === null ? null : await misaddressed(url);
     if (this.#started !== null || this.state === "closed") return;
     if (isMissing) {
       this.#lastError = { type: "error", ...notFound(url) };
       this.#connection.fail(false);
-    } else if (reason !== null) {
-      this.#outage = reason;
-      if (this.state === "reconnecting") this.#status.enter("reconnecting", reason);
+      return;
     }
+    this.#outage = reason;
+    if (reason !== null && this.state === "reconnecting") this.#status.enter("reconnecting", reason);
   }
 
   /** What was sent over the lost connection may not have arrived. */
@@ -533,7 +534,8 @@ export class GatewayClient {
   #onLost(/** @type {boolean} */ mayReconnect, /** @type {Reason | null} */ error) {
     this.#onDisconnected();
     if (mayReconnect) {
-      error ??= (this.#started === null && this.state === "connecting" && this.#outage) || outage(this.state);
+      const isUnopened = this.#started === null && this.state === "connecting";
+      error ??= (isUnopened && this.#outage) || outage(this.state);
       if (this.#connection.openLater(error.retry_after_ms ?? 0)) {
         if (error.code === "unreachable" && this.#started === null && this.#connection.isPlain) this.#checkAddress();
         this.#status.enter("reconnecting", error);

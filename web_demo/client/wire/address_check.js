@@ -44,6 +44,8 @@ export function notFound(url) {
  */
 export async function misaddressed(url) {
   const { protocol, host } = new URL(url);
+  // A page has come from there.
+  if (globalThis.location?.host === host) return null;
   const scheme = protocol === "wss:" ? "https" : "http";
   const answer = await ask(scheme, host);
   if (answer === "answers") return null;
