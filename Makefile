@@ -32,8 +32,8 @@ PRETTIER := $(BIN)/node .venv/node/node_modules/prettier/bin/prettier.cjs --log-
 NEXT := $(if $(filter-out install install-dev clean clean-venv,$(MAKECMDGOALS)),,--next)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo stack check lint types unit test test-long soak abuse eval-partials format packages release docs page \
-	lock lock-upgrade \
+.PHONY: help install install-dev demo stack check lint types unit test test-long soak abuse foreign eval-partials format packages release docs \
+	page lock lock-upgrade \
 	loadtest bench-peers bench-journey bench-gateway bench-sweep bench-recommend clean clean-venv \
 	image image-test clean-image
 
@@ -110,6 +110,9 @@ soak: install-dev ## Half an hour of lost connections, stopped clients, killed e
 abuse: install-dev ## One rude client after another beside an honest session: what the gateway withstands, in about 2 minutes
 	ABUSE_S=6 ABUSE_OUT=$(ABUSE_OUT) $(BIN)/pytest -q tests/abuse/test_abuse.py $(ARGS)
 	@cat $(ABUSE_OUT)/table.md
+
+foreign: install-dev ## The suites and tools of others against a gateway: LibreTranslate, schemathesis, AsyncAPI, Autobahn (ARGS=suite)
+	@$(BIN)/python -m scripts.foreign $(ARGS)
 
 eval-partials: install-dev ## Translations of unfinished speech: flicker, lag, cost and quality, in about 8 minutes (STREAMS=32)
 	$(BIN)/python -m loadtest partials --streams $(STREAMS) --out $(PARTIALS_OUT) $(ARGS)

@@ -1,7 +1,7 @@
 // A bot that posts what is said in a meeting, in one language, to a chat's incoming webhook, which takes
 // {"text": "…"} as Slack's and Mattermost's do:
 //
-//     npm install ./translation-gateway-client-0.1.0.tgz
+//     npm install ./translation-gateway-client-1.0.0.tgz
 //     node examples/chat_bot.mjs http://127.0.0.1:8000 standup ja https://chat.example.com/hooks/…
 //
 // It runs until it is stopped with Ctrl-C. On a gateway with keys set GATEWAY_TOKEN; its role `read` is enough.

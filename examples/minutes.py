@@ -1,6 +1,6 @@
 """A bot that takes the minutes: writes what is said in a meeting, in one language, into a Markdown file.
 
-    pip install ./translation_gateway_client-0.1.0-py3-none-any.whl
+    pip install ./translation_gateway_client-1.0.0-py3-none-any.whl
     python examples/minutes.py http://127.0.0.1:8000 standup ja minutes.md
 
 It runs until it is stopped with Ctrl-C. On a gateway with keys set GATEWAY_TOKEN; its role `read` is enough.

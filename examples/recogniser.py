@@ -1,6 +1,6 @@
 """Speaks for a speech recogniser: reads its results, a line of JSON each, and says them in a meeting.
 
-    pip install ./translation_gateway_client-0.1.0-py3-none-any.whl
+    pip install ./translation_gateway_client-1.0.0-py3-none-any.whl
     my-recogniser | python examples/recogniser.py http://127.0.0.1:8000 standup en Ana
 
 It takes the results of every recogniser that `gateway.client.recognisers` knows, such as Vosk and WhisperLiveKit.

@@ -1,3 +1,3 @@
 """Live meeting translation over WebSockets."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from gateway.domain.log import Timings
-from gateway.protocol.asyncapi import asyncapi, doc
+from gateway.protocol.asyncapi import components, doc
 from gateway.protocol.messages import Participant, Resume, client_messages, server_messages
 
 PAGE = Path(__file__).parents[1] / "docs" / "protocol.md"
@@ -35,7 +35,7 @@ def rewritten(page: str) -> str:
 
 def tables() -> str:
     """One table for each message that has fields, and for each object in one."""
-    schemas = asyncapi()["components"]["schemas"]
+    schemas = components([*client_messages(), *server_messages()])
     sections: list[tuple[str, list[tuple[str, type[Struct]]], bool]] = [
         ("From the client", [(str(cls.__struct_config__.tag), cls) for cls in client_messages()], True),
         ("From the gateway", [(str(cls.__struct_config__.tag), cls) for cls in server_messages()], False),

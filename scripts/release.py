@@ -25,11 +25,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
-# The only place where the version stands.
+# The only place that the version is read from.
 VERSION_FILE = "gateway/__init__.py"
 # Both have a section of what is not released yet.
 NOTES = ("CHANGELOG.md", "docs/upgrading.md")
 UNRELEASED = "## Unreleased\n"
+# Pages that name the packages of the newest version. One has another version as its example.
+NAMING = ("*.md", "examples", ":!docs/releasing.md")
+NAMED = re.compile(r"(translation[-_]gateway(?:[-_]client)?[- ])\d+\.\d+\.\d+")
 
 
 class ReleaseError(Exception):
@@ -47,13 +50,23 @@ def with_version(text: str, version: str) -> str:
     return text
 
 
+def with_packages(text: str, version: str) -> str:
+    """A text with this version in the names of packages, such as `translation-gateway-client-1.4.0.tgz`."""
+    return NAMED.sub(rf"\g<1>{version}", text)
+
+
 def with_released(text: str, version: str, day: date) -> str:
     """The page with what was unreleased below the version's heading, and nothing unreleased.
 
-    Raises `ReleaseError` if nothing is unreleased.
+    A page that has the version's heading already, and nothing unreleased, stays as it is: its release was prepared
+    by hand. Raises `ReleaseError` if nothing is unreleased, or something beside a version that was prepared.
     """
     before, heading, after = text.partition(UNRELEASED)
     unreleased, _, _ = after.partition("\n## ")
+    if f"\n## {version} - " in text:
+        if unreleased.strip():
+            raise ReleaseError(f"has lines below the heading Unreleased, beside those of {version}.")
+        return text
     if not heading or not unreleased.strip():
         raise ReleaseError("has nothing below the heading Unreleased.")
     return f"{before}{heading}\n## {version} - {day.isoformat()}\n{after}"
@@ -131,6 +144,10 @@ def commit(clone: Path, version: str) -> None:
     """The commit of the release, in the clone."""
     module = clone / VERSION_FILE
     module.write_text(with_version(module.read_text(), version))
+    for name in git("ls-files", *NAMING, folder=clone).splitlines():
+        page = clone / name
+        if (text := page.read_text()) != (named := with_packages(text, version)):
+            page.write_text(named)
     today = datetime.now(UTC).date()
     for name in NOTES:
         page = clone / name
@@ -138,6 +155,8 @@ def commit(clone: Path, version: str) -> None:
             page.write_text(with_released(page.read_text(), version, today))
         except ReleaseError as error:
             raise ReleaseError(f"{name} {error}") from None
+    if not git("status", "--porcelain", folder=clone):
+        return
     for key in ("user.name", "user.email"):
         # They may be set in the checkout alone.
         if value := git("config", "--default", "", key, folder=ROOT):
@@ -177,7 +196,11 @@ def start(wheel: Path, version: str) -> None:
             [*pip, "install", "--quiet", "--no-index", "--no-deps", "--ignore-installed", str(wheel)], check=True
         )
         gateway = f"{folder}/bin/gateway"
-        said = subprocess.run([gateway, "--version"], check=True, cwd=folder, stdout=subprocess.PIPE, text=True)
+        # A checkout that the maintainer's environment names must not come before the wheel.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        said = subprocess.run(
+            [gateway, "--version"], check=True, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+        )
         if said.stdout.split()[-1] != version:
             raise ReleaseError(f"The wheel says that it is {said.stdout.strip()}.")
         process = subprocess.Popen(
@@ -194,6 +217,7 @@ def start(wheel: Path, version: str) -> None:
                 "text",
             ],
             cwd=folder,
+            env=environment,
             stderr=subprocess.PIPE,
             text=True,
         )

@@ -1,6 +1,6 @@
 // Live captions of a meeting in one language, as a React component:
 //
-//     npm install ./translation-gateway-client-0.1.0.tgz
+//     npm install ./translation-gateway-client-1.0.0.tgz
 //
 //     <Captions gateway="https://gateway.example.com" meeting="standup" lang="ja" token={token} />
 //

@@ -121,7 +121,7 @@ class Lines:
 
     def _show(self, event: _Shown, *, final: bool = False, **fields: str) -> Line:
         key = self._key(event)
-        before = self._growing.pop(key, None) or Line(
+        before = self._growing.get(key) or Line(
             key=key,
             participant=event.participant,
             utterance=event.utterance,
@@ -129,8 +129,10 @@ class Lines:
             lang=event.lang,
         )
         line = replace(before, **{"tentative": "", **fields}, final=final)
-        if not final:
-            self._growing[key] = line
+        if final:
+            self._growing.pop(key, None)
+        else:
+            self._growing[key] = line  # where it was: lines that go, go in the order in which they began
         self._lines_of(event.participant, event.utterance)[event.lang] = line
         return line
 

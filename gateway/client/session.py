@@ -107,6 +107,8 @@ class ClientSession:
         # Half of the burst that the gateway accepts: messages may arrive closer together than they were sent.
         self._pace = TokenBucket(limits.messages_per_s, max(limits.messages_burst / 2, 1.0))
         self._is_sending = False
+        # Whether a command of a host was sent, and no refusal came.
+        self._has_commanded = False
         # Why the session is over. Every later attempt to send raises it.
         self._over: ClientError | None = None
         self._opened_s = _now_s()
@@ -159,7 +161,7 @@ class ClientSession:
         """
         event = await self._next_event()
         self._lines.apply(event)  # for a loop over lines that follows
-        if isinstance(event, Error) and (_is_refusal(event) or _answers_host(event)):
+        if isinstance(event, Error) and (_is_refusal(event) or self._answers_host(event)):
             _log_refusal(event)
         return event
 
@@ -184,13 +186,25 @@ class ClientSession:
             match event:
                 case Error(code=UnsupportedOption.code):
                     _LOG.warning(event.message)
-                case Error() if _answers_host(event):
+                case Error() if self._answers_host(event):
                     _log_refusal(event)
                 case Error() if _is_refusal(event):
                     raise MessageRefused(event)
                 case Reconnecting(attempt=1):
                     _LOG.warning("%s Trying again.", event.reason)
         return self._unread.popleft()
+
+    def _answers_host(self, error: Error) -> bool:
+        """Whether it refuses what only a host may do, or may do so, for the moment: that is not sent again."""
+        if error.utterance is not None:
+            return False
+        has_commanded, self._has_commanded = self._has_commanded, False
+        is_forbidden = error.code == Forbidden.code and error.field is None
+        return is_forbidden or error.field == "participant" or (error.retryable and has_commanded)
+
+    async def _command(self, message: ParticipantRemove | MeetingLock | MeetingEnd) -> None:
+        self._has_commanded = True
+        await self._send_now(message)
 
     async def _next_event(self) -> SessionEvent:
         if self._alarm is not None:
@@ -434,7 +448,7 @@ class ClientSession:
 
         This, `mute`, `lock`, `entitle` and `end_meeting` are dropped while there is no connection.
         """
-        await self._send_now(ParticipantRemove(participant))
+        await self._command(ParticipantRemove(participant))
 
     async def mute(self, participant: str, muted: bool = True) -> None:
         """As a host, have what a participant says refused (`muted`), or taken again.
@@ -445,7 +459,7 @@ class ClientSession:
 
     async def lock(self, locked: bool = True) -> None:
         """As a host, let nobody else into the meeting, or let them in again; the answer is `MeetingLocked`."""
-        await self._send_now(MeetingLock(locked))
+        await self._command(MeetingLock(locked))
 
     async def entitle(self, title: str) -> None:
         """As a host, say what the meeting is called, empty: in no way; the answer is `MeetingTitled`."""
@@ -453,7 +467,7 @@ class ClientSession:
 
     async def end_meeting(self) -> None:
         """As a host, end the meeting for everyone; then iterating raises `SessionClosed` (`meeting_ended`)."""
-        await self._send_now(MeetingEnd())
+        await self._command(MeetingEnd())
 
     async def ping(self, nonce: str = "") -> None:
         """Ask for a `pong`; nothing happens while there is no connection."""
@@ -598,12 +612,6 @@ class ClientSession:
 def _is_refusal(error: Error) -> bool:
     """Whether it answers what this client sent, and is for good. The last words before a close are neither."""
     return not error.retryable and (error.utterance is not None or error.field is not None)
-
-
-def _answers_host(error: Error) -> bool:
-    """Whether it refuses what only a host may do."""
-    is_forbidden = error.code == Forbidden.code and error.field is None
-    return error.utterance is None and (is_forbidden or error.field == "participant")
 
 
 def _log_refusal(error: Error) -> None:

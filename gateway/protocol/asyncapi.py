@@ -26,14 +26,14 @@ LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 
 
 def asyncapi() -> Document:
-    """The protocol of `/v1/stream`, as an AsyncAPI 3.0 document."""
+    """The protocol of `/v1/stream`, as an AsyncAPI 3.1 document."""
     incoming, outgoing = client_messages(), server_messages()
     # Schemas have the names of the structs; messages have the names in `type`.
     names = {cls: str(cls.__struct_config__.tag) for cls in (*incoming, *outgoing)}
     subprotocols = {"type": "string", "enum": list(CODECS)}
     closes = [{"code": int(code), "description": code.meaning} for code in CloseCode]
     return {
-        "asyncapi": "3.0.0",
+        "asyncapi": "3.1.0",
         "info": {
             "title": "Live translation stream",
             "version": __version__,
@@ -45,6 +45,16 @@ def asyncapi() -> Document:
             "license": {"name": LICENSE["name"]},
         },
         "defaultContentType": "application/json",
+        "servers": {
+            "gateway": {
+                "host": "{host}",
+                "protocol": "wss",
+                "description": "`ws` where there is no TLS.",
+                "variables": {
+                    "host": {"default": "localhost:8000", "description": "Name and port of the gateway."}
+                },
+            }
+        },
         "channels": {
             "stream": {
                 "address": "/v1/stream",
@@ -67,7 +77,7 @@ def asyncapi() -> Document:
         },
         "components": {
             "messages": {name: _message(cls, name) for cls, name in names.items()},
-            "schemas": components(names),
+            "schemas": _with_named_choices(components(names)),
         },
         "x-error-codes": [structs.asdict(meaning) for meaning in _error_meanings()],
     }
@@ -123,6 +133,27 @@ def components(kinds: Iterable[type[Struct]]) -> Document:
     """The JSON Schemas of structs and of the structs in them, by name."""
     _, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     return dict(components)
+
+
+def _with_named_choices(schemas: Document) -> Document:
+    """Schemas from which generators make named types: each choice of values is a schema, with the field's name.
+
+    A message's `type` has one value, which is a constant.
+    """
+    choices: Document = {}
+    for schema in schemas.values():
+        for field, described in schema.get("properties", {}).items():
+            if field == "type":
+                described["const"] = described.pop("enum")[0]
+                described["type"] = "string"
+            for branch in [described, *described.get("anyOf", ())]:
+                if values := branch.pop("enum", None):
+                    name = field.capitalize()
+                    meaning = branch.pop("description", "")
+                    choices[name] = {"title": name, "description": meaning, "type": "string", "enum": values}
+                    reference = {"$ref": f"#/components/schemas/{name}"}
+                    branch.update({"anyOf": [reference]} if branch is described else reference)
+    return {**schemas, **choices}
 
 
 def ref(cls: type[Struct]) -> Document:

@@ -22,7 +22,8 @@ from gateway.protocol.limits import Limits
 # only dots is not valid, although it matches.
 MEETING_ID = "[A-Za-z0-9._~-]+"
 
-_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8}){0,4}")
+# Regular expression for a whole language tag.
+LANGUAGE_TAG = "[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8}){0,4}"
 
 
 def one_line(text: str) -> str:
@@ -60,7 +61,7 @@ def check_meeting_id(meeting: str, limits: Limits) -> None:
 
 def check_language_tag(tag: str, field: str) -> None:
     """Raises `InvalidValue` if `tag` does not have the form of a language tag."""
-    if not _LANGUAGE_TAG.fullmatch(tag):
+    if not re.fullmatch(LANGUAGE_TAG, tag):
         raise InvalidValue(f"{tag[:20]!r} is not a language tag.", field=field)
 
 

@@ -88,10 +88,10 @@ class Codec:
 
         error: why it is no message as it is. Raises `ValidationError`.
         """
-        if not str(error).startswith("Expected `int`, got `float`"):
+        if not lacks_integer(error):
             raise error
         try:
-            given = _whole(self._plain(frame))
+            given = whole_numbers(self._plain(frame))
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             raise error from None
         message: ClientMessage = msgspec.convert(given, ClientMessage)
@@ -154,11 +154,16 @@ def _repaired(frame: str) -> str:
     return whole_characters(text)
 
 
-def _whole(value: Any) -> Any:
+def lacks_integer(error: msgspec.ValidationError) -> bool:
+    """Whether a value is wrong because a float is where an integer has to be."""
+    return re.match(r"Expected `int( \| null)?`, got `float`", str(error)) is not None
+
+
+def whole_numbers(value: Any) -> Any:
     """The value with integers for whole floats, also within objects."""
     match value:
         case dict():
-            return {name: _whole(each) for name, each in value.items()}
+            return {name: whole_numbers(each) for name, each in value.items()}
         case float() if value.is_integer():
             return int(value)
         case _:

@@ -183,6 +183,23 @@ async def test_a_refused_command_of_a_host_is_logged_and_ends_no_loop(caplog: py
     ]
 
 
+async def test_a_command_of_a_host_that_is_refused_for_the_moment_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.start()
+        await peer.expect(ParticipantRemove)
+        # The second answers something else.
+        await peer.say(*2 * [refused("rate_limited", "Too many messages.", retry_after_ms=10)])
+        await peer.leave(1000)
+
+    caplog.set_level(logging.WARNING, "gateway.client")
+    async with session_of(script) as session:
+        await session.remove("bo")
+        assert [line async for line in session.lines()] == []
+    assert [record.getMessage().partition("): ")[2] for record in caplog.records] == ["Too many messages."]
+
+
 async def test_a_refusal_is_logged_where_events_are_read(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "gateway.client")
     async with session_of(refusing) as session:

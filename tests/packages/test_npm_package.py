@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 import tarfile
 from pathlib import Path
@@ -110,6 +111,36 @@ async def test_a_wrong_path_ends_the_session_with_a_sentence(node_project: Path,
     assert printed[-1] == (
         f"not_found There is no gateway at {origin}/api: it answers with HTTP status 404."
         f" Is the path right? Without a proxy in front, the address is {origin}."
+    )
+
+
+@pytest.mark.parametrize("wrong", ["scheme", "port"])
+async def test_a_wrong_scheme_or_port_is_said(node_project: Path, gateway: GatewayProcess, wrong: str) -> None:
+    host = gateway.url.removeprefix("http://")
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        nobody = f"127.0.0.1:{unused.getsockname()[1]}"
+        printed = await output_of(
+            node_project,
+            """
+            import { GatewayClient } from "translation-gateway-client";
+            const client = new GatewayClient(process.argv[2], { reads: ["ja"] });
+            client.on("state", ({ state, code, reason }) => {
+              if (!/speaks|listens/.test(reason)) return;
+              console.log(state, code, reason);
+              client.close();
+            });
+            client.connect();
+            """,
+            f"https://{host}" if wrong == "scheme" else f"http://{nobody}",
+        )
+    assert (
+        printed[0]
+        == "reconnecting unreachable "
+        + {
+            "scheme": f"The server at {host} speaks http, not https: the address is http://{host}.",
+            "port": f"Nothing listens at {nobody}. Is the port right?",
+        }[wrong]
     )
 
 
@@ -496,6 +527,8 @@ def typescript(schema: Any, schemas: dict[str, Any]) -> str:
         return typescript(schema["allOf"][0], schemas)
     if "anyOf" in schema:
         return " | ".join(typescript(each, schemas) for each in schema["anyOf"])
+    if "const" in schema:
+        return json.dumps(schema["const"])
     if "enum" in schema:
         return " | ".join(map(json.dumps, schema["enum"]))
     match schema["type"]:

@@ -12,7 +12,18 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from scripts.release import ReleaseError, refusal, with_released, with_version
+from gateway import __version__
+from scripts.release import (
+    NAMED,
+    NAMING,
+    NOTES,
+    UNRELEASED,
+    ReleaseError,
+    refusal,
+    with_packages,
+    with_released,
+    with_version,
+)
 from tests.conftest import ROOT
 
 DAY = date(2027, 1, 5)
@@ -26,6 +37,19 @@ def test_the_version_is_set_and_nothing_else() -> None:
             with_version(broken, "1.4.0")
 
 
+def test_pages_name_the_packages_of_this_version() -> None:
+    assert with_packages("pip install ./translation_gateway_client-0.1.0-py3-none-any.whl", "1.4.0") == (
+        "pip install ./translation_gateway_client-1.4.0-py3-none-any.whl"
+    )
+    assert with_packages("translation-gateway-client-0.1.0.tgz, 0.2.0", "1.4.0") == (
+        "translation-gateway-client-1.4.0.tgz, 0.2.0"
+    )
+    pages = [ROOT / name for name in git("ls-files", *NAMING, folder=ROOT).splitlines()]
+    named = [(page.name, found[0]) for page in pages for found in NAMED.finditer(page.read_text())]
+    assert len(named) >= 8
+    assert [each for each in named if not each[1].endswith(__version__)] == []
+
+
 def test_what_is_unreleased_becomes_the_version() -> None:
     page = "# Changelog\n\n## Unreleased\n\n### Added\n- More.\n\n## 1.3.0 - 2026-12-01\n\n### Fixed\n- It.\n"
     released = (
@@ -36,6 +60,10 @@ def test_what_is_unreleased_becomes_the_version() -> None:
     # Once more, nothing is unreleased.
     with pytest.raises(ReleaseError):
         with_released(released, "1.5.0", DAY)
+    # It is ready to be released as it is, unless something was added.
+    assert with_released(released, "1.4.0", DAY) == released
+    with pytest.raises(ReleaseError):
+        with_released(released.replace("Unreleased\n", "Unreleased\n- New.\n"), "1.4.0", DAY)
     with pytest.raises(ReleaseError):
         with_released("# Changelog\n", "1.5.0", DAY)
 
@@ -73,6 +101,9 @@ def checkout(tmp_path: Path) -> Path:
     git("config", "user.email", "ana@example.com", folder=clone)
     if changes := git("diff", "--binary", "HEAD", folder=ROOT):
         git("apply", "--index", folder=clone, given=changes + "\n")
+    for name in NOTES:
+        page = clone / name
+        page.write_text(page.read_text().replace(UNRELEASED, f"{UNRELEASED}\n- Something new.\n", 1))
     # Most of the time would go into its compression.
     (clone / "demo_model" / "small_model" / "model.safetensors").write_bytes(b"")
     git("commit", "--quiet", "--all", "--message", "As it is now", folder=clone)
@@ -121,10 +152,8 @@ def test_a_release_is_built_tried_and_tagged(checkout: Path) -> None:
 
     assert git("status", "--porcelain", folder=checkout) == ""
     assert git("log", "-1", "--format=%s by %an", "v9.9.9", folder=checkout) == "Release 9.9.9 by Ana"
-    assert git("diff", "--name-only", "HEAD~1", folder=checkout).split() == [
-        "CHANGELOG.md",
-        "docs/upgrading.md",
-        "gateway/__init__.py",
-    ]
+    changed = set(git("diff", "--name-only", "HEAD~1", folder=checkout).split())
+    assert changed >= {*NOTES, "gateway/__init__.py", "docs/client.md", "examples/react/Captions.tsx"}
+    assert changed - {"gateway/__init__.py"} <= set(git("ls-files", *NAMING, folder=checkout).split())
     again = release(checkout, "9.9.9")
     assert (again.returncode, "released already" in again.stderr) == (1, True)

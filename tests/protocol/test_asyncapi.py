@@ -12,7 +12,7 @@ from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import error_classes
 from gateway.protocol.codec import CODECS, JSON
 from gateway.protocol.messages import ClientMessage, ServerMessage, client_messages, server_messages
-from tests.documents import ASYNCAPI, MESSAGES, resolve, tag, validator
+from tests.documents import ASYNCAPI, MESSAGES, nodes, resolve, tag, validator
 
 
 def test_the_unions_and_the_lists_of_messages_agree() -> None:
@@ -41,7 +41,7 @@ def test_every_field_is_described_under_its_name(cls: type[msgspec.Struct]) -> N
     payload = ASYNCAPI["components"]["messages"][tag(cls)]["payload"]["$ref"]
     schema = resolve(ASYNCAPI, payload)
     assert set(schema["properties"]) == {"type", *cls.__struct_encode_fields__}
-    assert schema["properties"]["type"]["enum"] == [tag(cls)]
+    assert schema["properties"]["type"]["const"] == tag(cls)
     required = {"type", *(f.encode_name for f in msgspec.structs.fields(cls) if f.required)}
     assert set(schema["required"]) == required
 
@@ -50,6 +50,8 @@ def example(schema: Any, *, full: bool) -> Any:
     """A value that a schema allows: with every property, or with the required ones alone."""
     if "$ref" in schema:
         return example(resolve(ASYNCAPI, schema["$ref"]), full=full)
+    if "const" in schema:
+        return schema["const"]
     if "enum" in schema:
         return schema["enum"][0]
     if "anyOf" in schema:
@@ -88,6 +90,21 @@ def test_schema_and_codec_agree(cls: type[msgspec.Struct], full: bool) -> None:
     for name, value in payload.items():
         assert value == {} or encoded[name] == value
     assert not check.is_valid({**payload, "type": "something.else"})
+
+
+def test_choices_have_names_of_their_own() -> None:
+    """Generators call an enumeration within a message by a number."""
+    schemas = ASYNCAPI["components"]["schemas"]
+    named = {name: schema["enum"] for name, schema in schemas.items() if "enum" in schema}
+    assert named == {"Stability": ["final", "live", "stable"], "Formality": ["formal", "informal"]}
+    assert [node["enum"] for node in nodes(schemas) if "enum" in node] == list(named.values())
+
+
+def test_there_is_a_server_to_connect_to() -> None:
+    assert ASYNCAPI["asyncapi"] == "3.1.0"
+    (server,) = ASYNCAPI["servers"].values()
+    assert server["protocol"] == "wss"
+    assert server["host"] == "{host}"
 
 
 def test_errors_closes_and_subprotocols_are_all_there() -> None:

@@ -149,6 +149,20 @@ test("a refused command of a host ends no loop, and is written to the console", 
   assert.deepEqual(said(), ["translation-gateway: No: invalid_value.", "translation-gateway: No: forbidden."]);
 });
 
+test("a command of a host that is refused for the moment is written to the console, once", async () => {
+  const { session, socket, lines } = await reading("lines");
+  const said = complaints();
+  socket.answersPings = false; // the one that `connect` sends may have been refused as well
+  session.client.connect();
+  session.client.remove("bo");
+  await settle();
+  await socket.say(refused("rate_limited", { retry_after_ms: 10 }));
+  session.client.close();
+  await socket.lose(1000);
+  assert.equal((await lines.next()).done, true);
+  assert.deepEqual(said(), ["translation-gateway: No: rate_limited."]);
+});
+
 test("a session that ends for another reason than close ends the loop with it", async () => {
   const { socket, lines } = await reading("lines");
   const end = assert.rejects(lines.next(), { name: "SessionError", code: "meeting_ended" });

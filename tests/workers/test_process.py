@@ -9,6 +9,7 @@ from multiprocessing import resource_tracker
 import pytest
 from msgspec.structs import replace
 
+from gateway import __version__
 from gateway.config import AuthSettings, Settings
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.engines.host.main import SIGNALS
@@ -80,7 +81,7 @@ async def test_worker_of_another_protocol_is_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(process, "PROTOCOLS", (0, 0))
     worker = await started(settings())
     await worker.ended.wait()
-    assert worker.refused == "version 0.1.0 speaks to its parent in another way: restart the gateway"
+    assert worker.refused == f"version {__version__} speaks to its parent in another way: restart the gateway"
     assert not worker.serves.is_set()
 
 

@@ -14,7 +14,7 @@ import { SessionRefresher } from "./session/session_refresher.js";
 import { SessionStarter } from "./session/session_starter.js";
 import { SessionSettings } from "./session_settings.js";
 import { UtteranceSender } from "./utterance_sender.js";
-import { isNotFound, notFound } from "./wire/not_found.js";
+import { isNotFound, misaddressed, notFound } from "./wire/address_check.js";
 
 /** @import {ClientEvent, ClientEventMap, ListenOptions, SessionOptions} from "./events.js" */
 /** @import {Line} from "./lines.js" */
@@ -56,6 +56,10 @@ export class GatewayClient {
   #lastError = null;
   /** @type {SessionStarted | null} */
   #started = null;
+  /** What is wrong with the address: null if nothing is known to be, undefined if nobody has looked. @type {Reason | null | undefined} */
+  #outage;
+  /** Whether a command of a host was sent, and no refusal came. */
+  #hasCommanded = false;
   #isDraining = false;
   /** After `close`: what was said is sent (`wanted`), then `session.end` (`sent`). @type {"no" | "wanted" | "sent"} */
   #ending = "no";
@@ -337,7 +341,9 @@ export class GatewayClient {
 
   /** @param {object} message */
   #command(message) {
-    if (this.state === "open") this.#connection.send(message);
+    if (this.state !== "open") return;
+    this.#hasCommanded = true;
+    this.#connection.send(message);
   }
 
   /** @param {{token?: string}} credentials */
@@ -470,6 +476,10 @@ export class GatewayClient {
     if (OVER.has(error.code)) return this.#connection.close();
     if (this.state !== "open") return this.#onStartRefused(error);
     if (UNSOLICITED.has(error.code)) return this.#emitter.emit(error);
+    // It may have been the command, which is not sent again: what a host meant then need not hold any more.
+    const isTold = error.retryable && this.#hasCommanded;
+    this.#hasCommanded = false;
+    if (isTold) this.#emitter.emit(error);
     const isSettled = UNREADABLE.has(error.code) && !error.field && this.#utterances.onUnreadable(error);
     if (this.#refresher.onError(error)) return;
     const isPingRefused = this.#pinger.onError(error);
@@ -481,7 +491,7 @@ export class GatewayClient {
         this.#ending = "wanted";
         this.#flush();
       }, retryDelayMs(error));
-    } else if (!isPingRefused) this.#emitter.emit(error);
+    } else if (!isPingRefused && !isTold) this.#emitter.emit(error);
   }
 
   /** @param {GatewayError} error */
@@ -514,12 +524,23 @@ export class GatewayClient {
 
   // ---- the connection
 
-  /** Where no session ever began: a server that has no stream will not have one at the next attempt. */
+  /**
+   * Where no session ever began: a server that has no stream will not have one at the next attempt. A scheme or a port
+   * that is wrong is said, once it is known, and tried again, as the server may be starting.
+   */
   async #checkAddress() {
     const { url } = this.#connection;
-    if (!(await isNotFound(url)) || this.#started !== null || this.state === "closed") return;
-    this.#lastError = { type: "error", ...notFound(url) };
-    this.#connection.fail(false);
+    const isMissing = await isNotFound(url);
+    // What was wrong may be right meanwhile. Where nothing is known, looking again would only fill a browser's console.
+    const reason = isMissing || this.#outage === null ? null : await misaddressed(url);
+    if (this.#started !== null || this.state === "closed") return;
+    if (isMissing) {
+      this.#lastError = { type: "error", ...notFound(url) };
+      this.#connection.fail(false);
+      return;
+    }
+    this.#outage = reason;
+    if (reason !== null && this.state === "reconnecting") this.#status.enter("reconnecting", reason);
   }
 
   /** What was sent over the lost connection may not have arrived. */
@@ -538,7 +559,8 @@ export class GatewayClient {
   #onLost(/** @type {boolean} */ mayReconnect, /** @type {Reason | null} */ error) {
     this.#onDisconnected();
     if (mayReconnect) {
-      error ??= outage(this.state);
+      const isUnopened = this.#started === null && this.state === "connecting";
+      error ??= (isUnopened && this.#outage) || outage(this.state);
       if (this.#connection.openLater(error.retry_after_ms ?? 0)) {
         if (error.code === "unreachable" && this.#started === null && this.#connection.isPlain) this.#checkAddress();
         this.#status.enter("reconnecting", error);

@@ -1,4 +1,6 @@
-"""LibreTranslate's API: `/translate`, `/languages`, `/detect`, `/health`, `/spec`. The rest is refused as it does.
+"""LibreTranslate's API: `/translate`, `/languages`, `/detect`, `/health`, `/spec`, `/frontend/settings`.
+
+The rest is refused as it does.
 
 Knows: LibreTranslate's fields and errors (https://docs.libretranslate.com).
 Must not know: how texts are translated, who has which key.
@@ -42,6 +44,8 @@ from gateway.server.translate.plan import Asked
 
 # Bodies of one address that are read at a time without a key in the header: the key may be in them.
 _MOST_UNKNOWN = 16
+# How long LibreTranslate's page waits for more typing before it translates; its default.
+_FRONTEND_TIMEOUT_MS = 500
 
 
 class _Keyed(Struct, frozen=True, kw_only=True):
@@ -79,7 +83,7 @@ def routes(parts: Parts) -> list[BaseRoute]:
         Route("/spec", _Resource(GET=api.spec)),
         Route("/translate_file", _Resource(POST=_disabled("Files translation are disabled on this server."))),
         Route("/suggest", _Resource(POST=_disabled("Suggestions are disabled on this server."))),
-        Route("/frontend/settings", _Resource()),
+        Route("/frontend/settings", _Resource(GET=api.settings)),
     ]
 
 
@@ -134,6 +138,25 @@ class _Api:
         if health.state not in (EngineState.READY, EngineState.RESTARTING):
             raise EngineUnavailable(health.reason)
         return json_response({"status": "ok"})
+
+    async def settings(self, _request: Request) -> ASGIApp:
+        """What LibreTranslate's page, and programs that look like it, ask for first."""
+        languages = [
+            {"code": tag, "name": language_name(tag)} for tag in self._parts.translator.engine.profile().languages
+        ]
+        required = self._parts.identity.required
+        return json_response(
+            {
+                "charLimit": self._parts.translator.limits.text_chars,
+                "frontendTimeout": _FRONTEND_TIMEOUT_MS,
+                "apiKeys": required,
+                "keyRequired": required,
+                "suggestions": False,
+                "filesTranslation": False,
+                "supportedFilesFormat": [],
+                "language": {"source": {"code": AUTO, "name": "Auto Detect"}, "target": languages[0]},
+            }
+        )
 
     async def spec(self, _request: Request) -> ASGIApp:
         return json_response(

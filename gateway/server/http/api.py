@@ -149,7 +149,10 @@ class Api(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _openapi(self) -> Response:
         limits, texts = self.translator.limits, self.translator.batch_texts
-        return json_response(openapi.openapi(limits=limits, batch_texts=texts, body_bytes=BODY_BYTES))
+        document = openapi.openapi(
+            limits=limits, batch_texts=texts, body_bytes=BODY_BYTES, has_keys=self.identity.required
+        )
+        return json_response(document)
 
     @cached_property
     def _asyncapi(self) -> Response:

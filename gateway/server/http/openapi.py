@@ -24,7 +24,7 @@ from gateway.domain.errors import (
     UnknownMeeting,
 )
 from gateway.protocol.asyncapi import LICENSE, Document, ErrorMeaning, components, doc, error_meaning, ref
-from gateway.protocol.checks import MEETING_ID
+from gateway.protocol.checks import LANGUAGE_TAG, MEETING_ID
 from gateway.protocol.limits import Limits
 from gateway.server.http.bodies import (
     HTTP_ERRORS,
@@ -79,8 +79,10 @@ TRANSLATE_EXAMPLES: dict[str, Document] = {
 
 _BEARER = "A token or an API key, where `/readyz` says `auth`: `token`."
 
-# Security of addresses that need a token where there are keys. An invite is exchanged without a token.
+# An invite is exchanged without a token.
 _SECURED: list[Document] = [{"bearer": []}]
+# Where the gateway has no keys. Clients that were made there can still send a token elsewhere.
+_OPEN: list[Document] = [{}, {"bearer": []}]
 
 TRANSLATE_ANSWERS = (TextAnswer, BatchAnswer, LanguagesAnswer)
 
@@ -104,9 +106,9 @@ _BODIES: tuple[type[Struct], ...] = (
 )
 
 
-def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
+def openapi(*, limits: Limits, batch_texts: int, body_bytes: int, has_keys: bool = True) -> Document:
     """The HTTP endpoints, as an OpenAPI 3.1 document with the limits of this gateway."""
-    return {
+    document: Document = {
         "openapi": "3.1.0",
         "info": {
             "title": "Translation over HTTP",
@@ -163,8 +165,8 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
                         _parameter(
                             "status",
                             "query",
-                            {"type": "string", "enum": ["200"]},
-                            "Answer 200 also where it is not ready; the body says which.",
+                            {"type": "string"},
+                            "`200`: answer 200 also where it is not ready; the body says which.",
                         )
                     ],
                 )
@@ -191,6 +193,8 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
                             "Names of the samples to show; by default all.",
                         )
                     ],
+                    # They may be at an address of their own.
+                    problems=(HTTPStatus.NOT_FOUND,),
                 )
             },
             "/openapi.json": {"get": _file("openapi", "This document.", "application/json")},
@@ -205,6 +209,12 @@ def openapi(*, limits: Limits, batch_texts: int, body_bytes: int) -> Document:
             *(structs.asdict(status_meaning(status)) for status in HTTP_STATUSES),
         ],
     }
+    if not has_keys:
+        for methods in document["paths"].values():
+            for operation in methods.values():
+                if "security" in operation:
+                    operation["security"] = _OPEN
+    return document
 
 
 def _operation(
@@ -266,7 +276,8 @@ def _translate(body_bytes: int) -> Document:
 
 
 def _transcript(limits: Limits) -> Document:
-    languages = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": limits.languages}
+    tag = {"type": "string", "pattern": f"^{LANGUAGE_TAG}$"}
+    languages = {"type": "array", "items": tag, "minItems": 1, "maxItems": limits.languages}
     contents: Document = {media_type: {"schema": {"type": "string"}} for media_type in MEDIA_TYPES.values()}
     contents[MEDIA_TYPES["json"]] = {"schema": ref(TranscriptAnswer)}
     return _operation(
@@ -364,8 +375,11 @@ def _get(
     return _operation(operation, summary, _answer(doc(answer), ref(answer)), problems, **more)
 
 
-def _file(operation: str, summary: str, media_type: str, **more: Any) -> Document:
-    return _operation(operation, summary, {"200": {"description": summary, "content": {media_type: {}}}}, **more)
+def _file(
+    operation: str, summary: str, media_type: str, problems: Iterable[ProblemKind] = (), **more: Any
+) -> Document:
+    answer: Document = {"200": {"description": summary, "content": {media_type: {}}}}
+    return _operation(operation, summary, answer, problems, **more)
 
 
 def _problems(problems: Iterable[ProblemKind]) -> Document:

@@ -12,7 +12,7 @@ import msgspec
 from starlette.requests import Request
 
 from gateway.domain.errors import InvalidMessage, MessageTooLarge
-from gateway.protocol.codec import where_and_why
+from gateway.protocol.codec import lacks_integer, where_and_why, whole_numbers
 from gateway.server.http.responses import StatusError
 
 BODY_BYTES = 1_048_576
@@ -50,9 +50,14 @@ async def read_body(request: Request, most_bytes: int = BODY_BYTES) -> bytes:
 
 
 def decoded(decoder: msgspec.json.Decoder[_Body], data: bytes) -> _Body:
-    """The value in a body. Raises `InvalidMessage`, with `field` if one field is wrong."""
+    """The value in a body; whole floats are integers. Raises `InvalidMessage`, with `field` if one is wrong."""
     try:
-        return decoder.decode(data)
+        try:
+            return decoder.decode(data)
+        except msgspec.ValidationError as error:
+            if not lacks_integer(error):
+                raise
+            return msgspec.convert(whole_numbers(msgspec.json.decode(data)), decoder.type)
     except msgspec.ValidationError as error:
         field, sentence = where_and_why(error)
         raise InvalidMessage(f"{sentence}.", field=field) from None

@@ -24,7 +24,7 @@ from gateway.domain.grants import Grant, Issued, Revocation
 from gateway.domain.languages import normalised
 from gateway.domain.ports import Issuer
 from gateway.domain.roles import NAME_CHARS, SHOWN_NAME_CHARS, Role
-from gateway.protocol.checks import check_language_tag, is_meeting_id
+from gateway.protocol.checks import MEETING_ID, check_language_tag, is_meeting_id
 from gateway.protocol.fields import Lang
 from gateway.server.guard.audit import Attempt, Audit
 from gateway.server.guard.identity import Identity
@@ -57,7 +57,15 @@ class TokenBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ""
     sub: Annotated[_Id, Meta(description="Who it is for, in your own words.")] | None = None
     meeting: (
-        Annotated[str, Meta(max_length=NAME_CHARS, description="The one meeting; null: only private ones.")] | None
+        Annotated[
+            str,
+            Meta(
+                max_length=NAME_CHARS,
+                description="The one meeting; null: only private ones.",
+                extra_json_schema={"pattern": f"^{MEETING_ID}$"},
+            ),
+        ]
+        | None
     ) = None
     roles: Annotated[tuple[Role, ...], Meta(description="What it allows.")] = ("speak", "read")
     langs: Annotated[list[Lang], Meta(description="Languages that may be read; null: all.")] | None = None

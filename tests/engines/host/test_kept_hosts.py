@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from gateway import __version__
 from gateway.domain.engine import EngineState
 from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.engines.host import kept_hosts as module
@@ -194,7 +195,7 @@ async def test_host_of_another_protocol_is_ended(
     monkeypatch.setattr(module, "PROTOCOL", PROTOCOL + 1)
     async with gateway(tmp_path, keep_s=0):
         assert not alive(before)
-    assert "version 0.1.0 has loaded it, which speaks to engines in another way" in caplog.text
+    assert f"version {__version__} has loaded it, which speaks to engines in another way" in caplog.text
 
 
 async def test_silent_host_is_ended(

@@ -100,7 +100,6 @@ async def test_what_cannot_be_done_is_said_in_its_form(fields: dict[str, Any], s
     [
         ("/translate_file", 403, "Files translation are disabled on this server."),
         ("/suggest", 403, "Suggestions are disabled on this server."),
-        ("/frontend/settings", 404, "LibreTranslate"),
     ],
 )
 async def test_what_the_gateway_does_not_have(path: str, status: int, said: str) -> None:
@@ -126,6 +125,13 @@ async def test_health_follows_the_engine() -> None:
         loading = await client.get("/health")
     assert (well.status_code, well.json()) == (200, {"status": "ok"})
     assert (loading.status_code, loading.json()) == (503, {"error": "The model is loading."})
+
+
+async def test_the_settings_of_its_page() -> None:
+    async with serving() as (_, client):
+        settings = (await client.get("/frontend/settings")).json()
+    assert (settings["charLimit"], settings["keyRequired"], settings["filesTranslation"]) == (2000, False, False)
+    assert settings["language"]["target"] == {"code": "en", "name": "English"}
 
 
 async def test_spec_names_what_is_served() -> None:

@@ -68,6 +68,27 @@ def test_every_schema_of_a_document_is_used(document: Any) -> None:
 # ---------------------------------------------------------------- OpenAPI
 
 
+def test_without_keys_a_token_may_be_left_out() -> None:
+    document = openapi(limits=Limits(), batch_texts=64, body_bytes=1_000, has_keys=False)
+
+    def security(document: Any) -> set[str]:
+        return {json.dumps(node["security"]) for node in nodes(document["paths"]) if "security" in node}
+
+    assert security(document) == {'[{}, {"bearer": []}]'}
+    assert security(OPENAPI) == {'[{"bearer": []}]'}
+
+
+def test_ids_and_tags_have_their_form_in_the_schemas() -> None:
+    languages = next(each for each in OPENAPI["paths"][TRANSCRIPT]["get"]["parameters"] if each["name"] == "lang")
+    check = Draft202012Validator(languages["schema"])
+    assert check.is_valid(["en", "zh-Hant"])
+    assert not check.is_valid([""])
+    token = validator(OPENAPI, "#/components/schemas/TokenBody")
+    assert token.is_valid({"sub": "ana", "meeting": "standup"})
+    assert not token.is_valid({"sub": "ana", "meeting": ""})
+    assert "404" in OPENAPI["paths"]["/metrics"]["get"]["responses"]
+
+
 def test_every_route_is_documented_and_no_other() -> None:
     engine = SimulatedEngine()
     routes = api_routes(engine)
@@ -212,5 +233,5 @@ async def test_the_documents_are_served_with_the_limits_in_force() -> None:
     async with running() as gateway, httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}") as client:
         assert (await client.get("/asyncapi.json")).json() == json.loads(json.dumps(ASYNCAPI))
         limits = gateway.gateway.settings.limits
-        expected = openapi(limits=limits, batch_texts=64, body_bytes=BODY_BYTES)
+        expected = openapi(limits=limits, batch_texts=64, body_bytes=BODY_BYTES, has_keys=False)
         assert (await client.get("/openapi.json")).json() == json.loads(json.dumps(expected))

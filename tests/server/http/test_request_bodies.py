@@ -70,3 +70,17 @@ class _Body(msgspec.Struct):
 
 
 _BODY = msgspec.json.Decoder(_Body)
+
+
+def test_whole_numbers_may_be_floats() -> None:
+    """JSON has one kind of number, and so have some languages."""
+
+    class Asked(msgspec.Struct):
+        for_s: int | None = None
+
+    decoder = msgspec.json.Decoder(Asked)
+    assert decoded(decoder, b'{"for_s": 600.0}') == Asked(600)
+    assert decoded(decoder, b'{"for_s": 6e2}') == Asked(600)
+    with pytest.raises(InvalidMessage) as refused:
+        decoded(decoder, b'{"for_s": 1.5}')
+    assert refused.value.field == "for_s"

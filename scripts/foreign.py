@@ -1,0 +1,239 @@
+"""Runs the suites and tools of others, as they are, against gateways with a simulated engine: `make foreign`.
+
+    python -m scripts.foreign [SUITE …]
+
+Each says one line, and its whole output is in artifacts/foreign. The tools come from PyPI and npm into
+.venv/foreign; a second run installs nothing. DeepL's own tests are in no package: name copies of its
+repositories in $DEEPL_PYTHON (with a .venv) and $DEEPL_NODE (with node_modules). Ends with 1 if a suite does
+not pass.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+OUT = ROOT / "artifacts" / "foreign"
+FOLDER = ROOT / ".venv" / "foreign"
+PYTHON = FOLDER / "env" / "bin" / "python"
+OURS = ROOT / "tests" / "foreign"
+GATEWAY = Path(sys.executable).parent / "gateway"
+# It is this checkout's.
+_ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+LIBRETRANSLATE = "libretranslate==1.9.6"
+PACKAGES = ("schemathesis==4.32.5", "pytest==9.2.0", "openapi-generator-cli==7.26.0")
+NPM = ("@asyncapi/parser@3.6.3", "@asyncapi/modelina@5.10.1")
+GENERATORS = ("python", "typescript-fetch", "java", "go", "csharp", "kotlin", "rust", "php")
+
+# It gets the gateway without keys, the one with keys, an API key of it, and the log for its output.
+Suite = Callable[[str, str, str, Path], bool | None]
+
+
+def install() -> None:
+    """Raises `CalledProcessError`."""
+    if (done := FOLDER / "done").exists() and done.read_text() == repr((PACKAGES, NPM, LIBRETRANSLATE)):
+        return
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    _run(sys.executable, "-m", "venv", FOLDER / "env")
+    _run(PYTHON, "-m", "pip", "install", "--quiet", *PACKAGES)
+    # Its source alone has its tests; it is not installed.
+    source = ("--no-deps", "--no-binary", "libretranslate", "--dest", FOLDER, LIBRETRANSLATE)
+    _run(PYTHON, "-m", "pip", "download", "--quiet", *source)
+    with tarfile.open(next(FOLDER.glob("libretranslate-*.tar.gz"))) as archive:
+        archive.extractall(FOLDER, filter="data")
+    _run("npm", "install", "--silent", "--ignore-scripts", "--prefix", FOLDER, *NPM)
+    done.write_text(repr((PACKAGES, NPM, LIBRETRANSLATE)))
+
+
+@contextmanager
+def gateway(*options: str | Path) -> Iterator[str]:
+    """The address of one that runs. Raises `RuntimeError` if it ends instead of starting."""
+    command: list[str | Path] = [GATEWAY, "serve", "--engine", "simulated", "--host", "127.0.0.1", "--port", "0"]
+    log = tempfile.TemporaryFile("w+")  # noqa: SIM115 -- it is closed with the process
+    command += ["--log-format", "text", *options]
+    process = subprocess.Popen(command, env=_ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None  # noqa: S101
+        for line in process.stderr:
+            if found := re.search(r"Ready: (http://\S+)", line):
+                break
+        else:
+            raise RuntimeError("The gateway ended instead of starting.")
+        # It must not wait for somebody who reads its log.
+        reader = subprocess.Popen(["cat"], stdin=process.stderr, stdout=log)
+        try:
+            yield found[1]
+        finally:
+            process.terminate()
+            process.wait()
+            reader.wait()
+    finally:
+        process.kill()
+        log.close()
+
+
+# -- Suites ---------------------------------------------------------------------------------------------------
+
+
+def libretranslate(open_: str, _keyed: str, _key: str, log: Path) -> bool:
+    """The tests of its API. Those of its own start need its models."""
+    with tempfile.TemporaryDirectory() as name:
+        (tests,) = FOLDER.glob("libretranslate-*/libretranslate/tests/test_api")
+        shutil.copytree(tests, Path(name) / "test_api")
+        command = (PYTHON, "-m", "pytest", "-p", "no:cacheprovider", name)
+        return _logged(log, *command, GATEWAY=open_, PYTHONPATH=str(OURS))
+
+
+def schemathesis(open_: str, keyed: str, key: str, log: Path) -> bool:
+    common = ("--config-file", OURS / "schemathesis.toml", "run", "--checks", "all", "--seed", "1", "--no-color")
+    st = (PYTHON.parent / "st", *common, "--request-timeout", "60")
+    # It keeps what it has found in the folder where it runs.
+    without = _logged(log, *st, f"{open_}/openapi.json", folder=OUT)
+    header = ("-H", f"Authorization: Bearer {key}")
+    return _logged(log, *st, *header, f"{keyed}/openapi.json", folder=OUT) and without
+
+
+def openapi_generator(open_: str, _keyed: str, _key: str, log: Path) -> bool:
+    with tempfile.TemporaryDirectory() as name:
+        generate = (PYTHON.parent / "openapi-generator-cli", "generate", "-i", f"{open_}/openapi.json")
+        made = [_logged(log, *generate, "-g", each, "-o", f"{name}/{each}") for each in GENERATORS]
+        return all(made)
+
+
+def asyncapi(open_: str, _keyed: str, _key: str, log: Path) -> bool:
+    # Imports are looked for beside the file.
+    script = shutil.copy(OURS / "asyncapi.mjs", FOLDER)
+    return _logged(log, "node", script, open_)
+
+
+def deepl_python(_open: str, keyed: str, key: str, log: Path) -> bool | None:
+    return _deepl("DEEPL_PYTHON", (".venv/bin/python", "-m", "pytest", "tests"), keyed, key, log)
+
+
+def deepl_node(_open: str, keyed: str, key: str, log: Path) -> bool | None:
+    return _deepl("DEEPL_NODE", ("npx", "jest"), keyed, key, log)
+
+
+def _deepl(variable: str, command: tuple[str, ...], address: str, key: str, log: Path) -> bool | None:
+    folder = os.environ.get(variable)
+    if folder is None:
+        log.write_text(f"${variable} names no folder\n")
+        return None
+    return _logged(log, *command, folder=Path(folder), DEEPL_AUTH_KEY=key, DEEPL_SERVER_URL=address)
+
+
+def autobahn(_open: str, _keyed: str, _key: str, log: Path) -> bool:
+    """Its cases are a test of ours; it needs Python 2.7."""
+    return _pytest(log, "tests/abuse/test_autobahn.py")
+
+
+def subtitles(_open: str, _keyed: str, _key: str, log: Path) -> bool:
+    """The programs that read transcripts are tests of ours."""
+    return _pytest(log, "tests/meeting/test_subtitle_readers_e2e.py")
+
+
+def deepl_packages(_open: str, _keyed: str, _key: str, log: Path) -> bool:
+    """DeepL's packages, by tests of ours."""
+    return _pytest(log, "tests/server/compat")
+
+
+SUITES: dict[str, Suite] = {
+    "libretranslate": libretranslate,
+    "schemathesis": schemathesis,
+    "openapi-generator": openapi_generator,
+    "asyncapi": asyncapi,
+    "deepl-python": deepl_python,
+    "deepl-node": deepl_node,
+    "deepl-packages": deepl_packages,
+    "autobahn": autobahn,
+    "subtitles": subtitles,
+}
+
+# The line of an output that says what came of it.
+_SUMMARY = re.compile(r"\d+ (passed|failed|generated|messages)|\$\w+ names no folder")
+
+
+# -- Running --------------------------------------------------------------------------------------------------
+
+
+def _pytest(log: Path, path: str) -> bool:
+    return _logged(log, sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "", path)
+
+
+def _run(*command: str | Path) -> None:
+    subprocess.run(command, check=True, stdout=sys.stderr)
+
+
+def _logged(log: Path, *command: str | Path, folder: Path = ROOT, **environment: str) -> bool:
+    """Whether a command ended with 0; its output is added to the log."""
+    with log.open("a") as out:
+        print("$", *command, file=out, flush=True)
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        print("ended with", done.returncode, file=out)
+    return done.returncode == 0
+
+
+def _summary(log: Path) -> str:
+    lines = log.read_text().splitlines()
+    said = [line for line in (line.strip(" =") for line in lines) if _SUMMARY.match(line)]
+    ended = [line for line in lines if line.startswith("ended with ")]
+    return "; ".join(said)[:150] or f"{ended.count('ended with 0')} of {len(ended)}"
+
+
+def main() -> int:
+    names = sys.argv[1:] or list(SUITES)
+    if unknown := set(names) - set(SUITES):
+        print(f"foreign: no suite {', '.join(unknown)}; there are {', '.join(SUITES)}", file=sys.stderr)
+        return 2
+    install()
+    OUT.mkdir(parents=True, exist_ok=True)
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        keys = Path(folder) / "keys.json"
+        command: list[str | Path] = [GATEWAY, "key", "--keys", keys, "api"]
+        made = subprocess.run(command, env=_ENVIRONMENT, check=True, stdout=subprocess.PIPE, text=True)
+        key = made.stdout.split()[-1]
+        with gateway() as open_, gateway("--keys", keys) as keyed:
+            # The detector of languages is loaded at its first use, which takes seconds.
+            for address in (open_, keyed):
+                _ask_detector(address, key)
+            for name in names:
+                log = OUT / f"{name}.log"
+                log.unlink(missing_ok=True)
+                passed = SUITES[name](open_, keyed, key, log)
+                failed |= passed is False
+                said = {True: "passed", False: "FAILED", None: "not run"}[passed]
+                print(f"{name:18} {said:8} {_summary(log)}", flush=True)
+    return int(failed)
+
+
+def _ask_detector(address: str, key: str) -> None:
+    request = urllib.request.Request(  # noqa: S310 -- a gateway of ours
+        f"{address}/v1/translate",
+        data=b'{"text": "Guten Morgen.", "target_lang": "en"}',
+        headers={"Content-Type": "application/json", "Authorization": f"Bearer {key}"},
+    )
+    urllib.request.urlopen(request).close()  # noqa: S310
+
+
+if __name__ == "__main__":
+    sys.exit(main())
