@@ -202,7 +202,9 @@ class ClientSession:
         is_forbidden = error.code == Forbidden.code and error.field is None
         return is_forbidden or error.field == "participant" or (error.retryable and has_commanded)
 
-    async def _command(self, message: ParticipantRemove | MeetingLock | MeetingEnd) -> None:
+    async def _command(
+        self, message: ParticipantRemove | ParticipantMute | MeetingLock | MeetingTitle | MeetingEnd
+    ) -> None:
         self._has_commanded = True
         await self._send_now(message)
 
@@ -455,7 +457,7 @@ class ClientSession:
 
         `ParticipantUpdated` or an error follows.
         """
-        await self._send_now(ParticipantMute(participant, muted))
+        await self._command(ParticipantMute(participant, muted))
 
     async def lock(self, locked: bool = True) -> None:
         """As a host, let nobody else into the meeting, or let them in again; the answer is `MeetingLocked`."""
@@ -463,7 +465,7 @@ class ClientSession:
 
     async def entitle(self, title: str) -> None:
         """As a host, say what the meeting is called, empty: in no way; the answer is `MeetingTitled`."""
-        await self._send_now(MeetingTitle(title))
+        await self._command(MeetingTitle(title))
 
     async def end_meeting(self) -> None:
         """As a host, end the meeting for everyone; then iterating raises `SessionClosed` (`meeting_ended`)."""
