@@ -11,6 +11,7 @@ import queue
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,9 @@ ROW = 256
 """Tokens of a row. What is longer than a row is left out."""
 PREDICTED = 0.6
 """Most tokens of a batch that are predicted, as a share; a row's last pairs are dropped if there are more."""
-_WITH_ENGLISH, _OTHERS = (
-    [each for each in DIRECTIONS if ("en" in each) is english] for english in (True, False)
-)
+_WITH_ENGLISH, _OTHERS = ([each for each in DIRECTIONS if ("en" in each) is english] for english in (True, False))
 DIRECTIONS_PER_SET = {5: _WITH_ENGLISH, 9: _OTHERS}
-"""How many of which directions a set is drawn in: most meetings have English, but the others are harder to learn."""
+"""In how many of which directions a set is drawn: most meetings have English, but the others are harder."""
 _SETS_PER_CHUNK = 400
 
 
@@ -107,8 +106,8 @@ def batches(source: PairSource, tokenizer: Tokenizer, rows: int, shuffler: rando
         while sum(len(ids) for ids, _ in waiting) < rows * ROW * 2:
             pairs: list[Pair] = []
             for _ in range(_SETS_PER_CHUNK):
-                drawn = [shuffler.sample(group, count) for count, group in DIRECTIONS_PER_SET.items()]
-                pairs += source.draw(sum(drawn, []))
+                drawn = (shuffler.sample(group, count) for count, group in DIRECTIONS_PER_SET.items())
+                pairs += source.draw(list(chain.from_iterable(drawn)))
             waiting += [row for row in encode_pairs(pairs, tokenizer) if len(row[0]) <= ROW]
             shuffler.shuffle(waiting)
         yield pack(waiting, rows)

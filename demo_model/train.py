@@ -4,7 +4,7 @@
     python -m demo_model.train OUT --base FOLDER --tokens 0.0003 --runs 2 --rows 1 --device cpu --no-compile
 
 --base: the folder that `python -m demo_model.base` makes of the package: Gemma's weights, the vocabulary cut.
-Writes `adapter.safetensors` (8-bit) and training.json. It trains `--runs` times, each time with other pairs, and
+Writes `adapter.safetensors` (4-bit) and training.json. It trains `--runs` times, each time with other pairs, and
 takes the mean of the differences: what the runs agree in stays, their mistakes do not.
 """
 
@@ -258,7 +258,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         pool.close()
     path = options.folder / "adapter.safetensors"
     vocabulary = json.loads((options.base / VOCABULARY_FILE).read_text(encoding="utf-8"))
-    save_adapter(path, vocabulary=vocabulary, **mean_adapter(adapters, options.mean_rank))
+    save_adapter(path, vocabulary=vocabulary, bits=4, **mean_adapter(adapters, options.mean_rank))
     adapter = read_adapter(path)
     cuda = trainer.device.type == "cuda"
     report: dict[str, Any] = {
@@ -291,11 +291,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="demo_model.train", description="Train the bundled model's adapter.")
     parser.add_argument("folder", type=Path, help="where the adapter and training.json go")
     parser.add_argument("--base", type=Path, required=True, help="folder of the base with the cut vocabulary")
-    parser.add_argument("--tokens", type=float, default=16.0, help="millions of tokens of each run")
-    parser.add_argument("--runs", type=int, default=7, help="runs of which the mean is taken")
+    parser.add_argument("--tokens", type=float, default=20.0, help="millions of tokens of each run")
+    parser.add_argument("--runs", type=int, default=6, help="runs of which the mean is taken")
     parser.add_argument("--rank", type=int, default=64)
     parser.add_argument(
-        "--mean-rank", type=int, default=128, help="rank of their mean, at most that of all together"
+        "--mean-rank", type=int, default=256, help="rank of their mean, at most that of all together"
     )
     parser.add_argument("--rows", type=int, default=128, help="rows of 256 tokens in a batch")
     parser.add_argument("--learning-rate", type=float, default=2e-3)

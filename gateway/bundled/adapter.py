@@ -7,8 +7,9 @@
     NAME.weight                              takes the place of the base's, such as that of a norm
 
 NAME is the name of a part in the assembled model, so layers are counted there (`model.layers.0.mlp.up_proj`).
-Numbers are bfloat16, float32, or int8 with a factor for each row: `special.scale`, `NAME.A.scale`, … float32,
-(rows,). The embedding is `model.embed_tokens`, and has the rows of the vocabulary.
+Numbers are bfloat16, float32, or have a factor for each row (`special.scale`, `NAME.A.scale`, … float32, (rows,)):
+int8, or uint8 with two numbers of 4 bits in each, the first in the lower ones, from which 8 is taken.
+The embedding is `model.embed_tokens`, and has the rows of the vocabulary.
 
 Knows: this layout. Must not know: the base, what is made of both.
 """
@@ -82,6 +83,10 @@ def read_adapter(path: Path) -> Adapter:
 
 def _numbers(name: str, tensors: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
     numbers, scale = tensors[name], tensors.get(f"{name}{_SCALE}")
+    if numbers.dtype == np.uint8:
+        numbers = np.stack([numbers & 15, numbers >> 4], axis=-1).reshape(len(numbers), -1).astype(
+            np.int8
+        ) - np.int8(8)
     if numbers.dtype != np.int8:
         return numbers
     if scale is None or scale.shape != numbers.shape[:1]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gateway.bundled.gguf import Floats
 
 # Kind in the file → numpy's; those of BF16 are its bits.
-_KINDS = {"F32": "<f4", "I32": "<i4", "I8": "i1", "BF16": "<u2"}
+_KINDS = {"F32": "<f4", "I32": "<i4", "I8": "i1", "U8": "u1", "BF16": "<u2"}
 
 # The head of a file that is larger is not one.
 _LONGEST_HEAD = 100_000_000

@@ -32,6 +32,20 @@ def test_adapter_of_8_bits(tmp_path: Path) -> None:
         assert not np.array_equal(found, wanted)
 
 
+def test_adapter_of_4_bits_has_nearly_the_same_products(tmp_path: Path) -> None:
+    a = made_up_numbers(1, 8, 64) * np.geomspace(1, 0.01, 8, dtype=np.float32)[:, None]
+    b = made_up_numbers(2, 48, 8) * np.geomspace(1, 0.01, 8, dtype=np.float32)
+    own = read_adapter(write_adapter(tmp_path / "a", bits=4, low_rank={PART: (a, b)}))
+    found_a, found_b = own.low_rank[PART]
+    assert (found_a.shape, found_b.shape) == (a.shape, b.shape)
+    assert np.linalg.norm(found_b @ found_a - b @ a) < 0.2 * np.linalg.norm(b @ a)
+    # Each component, the small ones as well.
+    for each in range(8):
+        wanted = np.outer(b[:, each], a[each])
+        assert np.linalg.norm(np.outer(found_b[:, each], found_a[each]) - wanted) < 0.25 * np.linalg.norm(wanted)
+    assert np.abs(own.special - SPECIAL).max() < np.abs(SPECIAL).max() / 250
+
+
 def test_a_row_of_zeros_stays_one() -> None:
     steps, scale = in_steps(np.zeros((1, 3), np.float32))
     assert (steps * scale[:, None]).tolist() == [[0, 0, 0]]
