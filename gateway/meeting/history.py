@@ -191,7 +191,8 @@ class History:
             record = self.get((utterance.participant, id))
             while record is not None and record.replaced_by is not None and record.replaced_by != utterance.key:
                 record = self.get(record.replaced_by)
-            if record is not None and record not in found:
+            # Where something was taken back nothing stands: what corrects it then is a new line.
+            if record is not None and not record.utterance.is_taking_back and record not in found:
                 found.append(record)
         return found
 
