@@ -188,12 +188,23 @@ class History:
         """What stands, as far as it is held, where this utterance is to stand."""
         found = []
         for id in utterance.replaces:
-            record = self.get((utterance.participant, id))
+            key = (utterance.participant, id)
+            record = self.get(key) or self._correction_of(key, utterance)
             while record is not None and record.replaced_by is not None and record.replaced_by != utterance.key:
                 record = self.get(record.replaced_by)
-            if record is not None and record not in found:
+            # Where something was taken back nothing stands: what corrects it then is a new line.
+            if record is not None and not record.utterance.is_taking_back and record not in found:
                 found.append(record)
         return found
+
+    def _correction_of(self, key: UtteranceKey, by: Utterance) -> Record | None:
+        """What stands in place of an utterance that is not held any more, before `by` does."""
+        for record in self._records.values():
+            replaced = [(record.utterance.participant, id) for id in record.utterance.replaces]
+            is_newest = record.replaced_by in (None, by.key) and record.utterance.key != by.key
+            if key in replaced and is_newest:
+                return record
+        return None
 
     def is_replaced(self, publication: Publication) -> bool:
         """Whether it has words that were corrected or taken back since, as far as that is held."""

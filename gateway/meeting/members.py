@@ -223,6 +223,10 @@ class Presence:
         """Everybody else, as members were told of them. but: a participant's id."""
         return [told for each, told in self._told.items() if each != but]
 
+    def seen(self, participant: str) -> Participant | None:
+        """As members were told of a participant; None: they were not."""
+        return self._told.get(participant)
+
     def tell_members(self, participant: str) -> None:
         """Tell members what has changed about a participant since they were told."""
         before, present = self._told.get(participant), self._present.get(participant)

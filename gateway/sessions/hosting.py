@@ -12,12 +12,16 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
+from msgspec.structs import asdict
+
 from gateway.domain.errors import InvalidValue, LogUnavailable
 from gateway.domain.grants import LEEWAY_S, Grant, Revocation, meeting_name, tenant_of
 from gateway.domain.log import Title
 from gateway.domain.ports import EventLog, SessionStore
 from gateway.domain.session_store import StoredSession, ends
+from gateway.meeting.outbox import Payload
 from gateway.protocol.checks import one_line
+from gateway.protocol.messages import MeetingTitled, ParticipantUpdated, ServerMessage
 from gateway.sessions.local_session import LocalSession
 from gateway.sessions.local_sessions import LocalSessions
 
@@ -92,11 +96,15 @@ class Hosting:
         person = self._person_of(meeting, participant, await self._session_store.sessions(meeting))
         if person is None:
             raise InvalidValue("There is no such participant in this meeting.", field="participant")
+        # If this changes nothing, nobody is told: the host is, as it waits for an answer.
+        before = host.room.presence.seen(participant)
         # Another session of the host's own is muted alone.
         is_alone = person in ("", host.member.person)
         if not muted and not is_alone:
             await self._session_store.mute(meeting, participant, False)
         await self._session_store.mute(meeting, participant if is_alone else person, muted)
+        if before is not None and (before.muted is True) == muted:
+            _answer(host, ParticipantUpdated(**asdict(before)))
 
     async def lock(self, host: LocalSession, locked: bool) -> None:
         """Let nobody else in but hosts, or let them in again. Raises `LogUnavailable`."""
@@ -106,6 +114,8 @@ class Hosting:
         """The meeting is called so, empty: in no way; everybody is told. Raises `LogUnavailable`."""
         room = host.room
         title = Title(text, one_line(host.member.name) if text else "")
+        if title == room.title:
+            _answer(host, MeetingTitled(title.text, title.held_by))
         await self._log.entitle(room.id, title)
         await self._session_store.entitle(room.id, title)
         room.entitle(title)
@@ -148,6 +158,11 @@ class Hosting:
         for each in stored:
             if each.away and ends(revocation, each.record) and not self._local.writes.is_ending(each.key):
                 self._local.writes.end(each.key, each.fence)
+
+
+def _answer(host: LocalSession, message: ServerMessage) -> None:
+    if host.member.feed is not None:
+        host.member.feed.send_now(Payload(message))
 
 
 def _revocation(

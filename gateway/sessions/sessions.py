@@ -140,7 +140,8 @@ class Sessions:
             entry = await self._entrance.enter(client)
             joined.meeting, joined.session = entry.session.room.id, entry.session.key.hex()[:12]
             joined.recovered = entry.recovered
-        await self.hosting.begin_with(entry.session, join.title)
+        if not entry.recovered:  # a session that comes back says again what the meeting was called at first
+            await self.hosting.begin_with(entry.session, join.title)
         return entry
 
     async def update(self, session: LocalSession, update: Update) -> None:

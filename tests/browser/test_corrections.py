@@ -77,6 +77,12 @@ async def test_a_correction_is_given_up(gateway: GatewayProcess, open_page: Open
             await expect(field).to_have_value("")
             await expect(field).to_be_focused()
         assert await rows_of(page, "en") == ["We meet on Tuesday."]
+        # What is taken back meanwhile is not said again as one more line.
+        await page.get_by_test_id("correct").click()
+        await page.get_by_test_id("take-back").click()
+        await page.get_by_test_id("confirm-action").click()
+        await expect(page.get_by_test_id("correcting")).to_be_hidden()
+        await expect(field).to_have_value("")
 
 
 async def test_what_is_taken_back_goes_from_every_screen(

@@ -174,6 +174,9 @@ async def test_first_link_names_a_meeting(gateway: GatewayProcess, open_page: Op
         await expect(first.page.get_by_role("heading", level=1)).to_have_text("Weekly held by Ana")
         async with connect(gateway.url, meeting="first-link", title="Another", reads=[]) as session:
             assert session.started.title == "Weekly"
+    async with open_page(f"{gateway.url}/?meeting=long-title&title={'Weekly ' * 20}") as watch:
+        await join(watch.page, "Ana")  # a link that somebody else wrote lets everybody in
+        await expect(watch.page.locator("h1 bdi")).to_have_text(("Weekly " * 20)[:80].strip())
 
 
 async def test_person_who_comes_back_without_a_goodbye_is_one(

@@ -534,8 +534,10 @@ async def test_everybody_is_told_who_is_muted_until_nobody_is_left(two: Two) -> 
     async with here.subscribe("acme/m", Audience().deliver, late.append):
         assert [each.muted for each in late] == [{"cy"}]
         await here.end(ANA, 1)
+        await until(lambda: [each.muted for each in late] == [{"cy"}, set()])  # before the next one comes
         await here.begin(ANA, record(), SHOWN)
-        await until(lambda: [each.muted for each in late] == [{"cy"}, set()])
+        await here.mute("acme/m", "dan", True)
+        await until(lambda: [each.muted for each in late] == [{"cy"}, set(), {"dan"}])
 
 
 async def test_everybody_is_told_what_a_meeting_is_called(two: Two) -> None:

@@ -6,6 +6,7 @@ import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.domain.log import (
     LoggedEvent,
@@ -261,3 +262,15 @@ def test_keeping_nothing_drops_finished_records() -> None:
     log.translated("1")
     assert [record.utterance.id for record in log.finished] == ["2", "1"]
     assert (log.history.said_by("p"), log.newest) == ([], [])
+
+
+def test_corrections_of_what_is_not_held_any_more_replace_each_other() -> None:
+    log = Log(keep=2)
+    for name in ("u1", "u2", "u3"):
+        log.said(name)
+    first, second = (replace(spoken(name), replaces=("u1",)) for name in ("c1", "c2"))
+    published = log.publish(Said(first, ()))
+    assert not log.history.is_replaced(published)
+    log.publish(Said(second, ()))
+    assert log.history.is_replaced(published)
+    assert [record.utterance for record in log.history.replaced(second)] == [first]

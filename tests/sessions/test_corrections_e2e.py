@@ -155,6 +155,19 @@ async def test_a_correction_is_corrected_by_its_own_id_or_the_first(named: str) 
         )
 
 
+async def test_what_corrects_something_taken_back_stands_beside_later_corrections_of_it() -> None:
+    async with talk() as (d, ana, _bo):
+        await says(d, ana, "1", "On Tuesday.")
+        await says(d, ana, "2", "", "1")
+        await says(d, ana, "3", "On Thursday.", "1")
+        await says(d, ana, "4", "Bring the slides.", "1")
+        lines = ["On Thursday.", "Bring the slides."]
+        late = await joined(d, name="Cy", reads=["en"])
+        assert [shown[2] for shown in brief(await late[1].received()) if shown[0] == "caption"] == lines
+        assert texts(await read(d)) == lines
+        await until(lambda: {request.text for request in d.core.engine.pending()} == set(lines))
+
+
 async def test_an_utterance_in_segments_is_corrected_as_a_whole_or_one_by_one() -> None:
     sentence = "This is a sentence of quite some length, which goes on until it ends {} words later, so to say. "
     async with desk() as d:

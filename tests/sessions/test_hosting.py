@@ -223,6 +223,33 @@ async def test_all_are_told_what_the_meeting_is_called() -> None:
         assert ana.session.room.title == Title("Daily", "Ana")
 
 
+async def test_host_who_comes_back_does_not_bring_back_a_title() -> None:
+    async with two() as g:
+        ana, _ = await joined(g.here, grant=OPEN_HOST, title="Weekly")
+        await g.here.sessions.hosting.entitle(ana.session, "")
+        again, _ = await joined(g.there, grant=OPEN_HOST, resume=resume_of(ana), title="Weekly")
+        assert (again.recovered, again.session.room.title) == (True, Title())
+
+
+async def test_host_is_answered_also_if_nothing_changes() -> None:
+    async with two() as g:
+        ana, host = await joined(g.here, grant=HOST, name="Ana")
+        bo, connection = await joined(g.here, grant=BO, speaks="en")
+        presence = ana.session.room.presence
+        await g.here.sessions.hosting.entitle(ana.session, "Weekly")
+        await g.here.sessions.hosting.mute(ana.session, who(bo), True)
+        await until(lambda: [each.muted for each in presence.participants(but=who(ana))] == [True])
+        for each in (host, connection):
+            await each.received()
+        await g.here.sessions.hosting.entitle(ana.session, "Weekly")
+        await g.here.sessions.hosting.mute(ana.session, who(bo), True)
+        titled, updated = await host.received()
+        assert titled == MeetingTitled("Weekly", "Ana")
+        assert isinstance(updated, ParticipantUpdated)
+        assert (updated.participant, updated.muted) == (who(bo), True)
+        assert await connection.received() == []
+
+
 async def test_first_one_names_a_meeting_without_a_title() -> None:
     async with two() as g:
         first, _ = await joined(g.here, title="Weekly")

@@ -39,10 +39,11 @@ export function recordIn(query) {
 
 /**
  * @param {URLSearchParams} query
+ * @param {number} nameChars The longest title that the gateway takes: for a longer one it would let nobody in.
  * @returns {{title?: string}} What the meeting of a link is called, if its link opens it.
  */
-export function titleIn(query) {
-  const title = query.get("title")?.trim();
+export function titleIn(query, nameChars) {
+  const title = [...(query.get("title")?.trim() ?? "")].slice(0, nameChars).join("");
   return title ? { title } : {};
 }
 

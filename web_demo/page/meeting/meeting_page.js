@@ -161,7 +161,7 @@ export class MeetingPage {
       stability,
       originals,
       ...recordIn(query),
-      ...titleIn(query),
+      ...titleIn(query, this.#gateway.limits.name_chars),
       ...(access.token && { token: access.token }),
     });
     this.#title = new MeetingTitle(this.#client);

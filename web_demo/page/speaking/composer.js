@@ -12,6 +12,7 @@ import { Microphone } from "./microphone.js";
 import { otherLanguage } from "./other_language.js";
 
 /** @typedef {import("../../client/messages.js").Limits} Limits */
+/** @typedef {import("../../client/messages.js").UtteranceReplaced} UtteranceReplaced */
 /** @typedef {import("./microphone.js").Hearing} Hearing */
 
 // After such a pause in the middle of a word the draft is shown to the others, if they see it at all.
@@ -552,10 +553,17 @@ export class Composer {
     this.#setRemark(text, problem !== "");
   }
 
+  /** What was taken back is not corrected: that would be one more line. @param {UtteranceReplaced} replaced */
+  #onReplaced({ participant, utterances, by }) {
+    if (by !== null || participant !== this.#client.participant || this.#correction === undefined) return;
+    if (utterances.map(segmentOf).includes(this.#correction.replaces)) this.#endCorrection();
+  }
+
   /** @param {import("../../client/events.js").ClientEvent} event */
   #onEvent(event) {
     if (event.type === "session.started" || event.type === "session.muted") this.#muted = event.muted === true;
     if (event.type === "utterance.accepted" && event.lang !== undefined) this.#onDetected(event.lang);
+    if (event.type === "utterance.replaced") this.#onReplaced(event);
     if (event.type !== "utterance.refused") return;
     this.#speeches.get(event.id)?.stop();
     this.#speeches.delete(event.id);

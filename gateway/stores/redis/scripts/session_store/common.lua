@@ -313,6 +313,10 @@ local function finish(session)
   if redis.call('HINCRBY', session.keys.people, 'n', -1) <= 0 then
     count(prefix .. 'tenants', 'm:' .. session.tenant, -1)
     meeting_ended(session.keys, session.tenant)
+    -- A gateway that has the room open still must not take the next who comes for muted.
+    if redis.call('HDEL', session.keys.people, 'q', 'w') > 0 then
+      tell_hosted(session.keys)
+    end
     redis.call('DEL', session.keys.people, session.keys.reads, session.keys.present)
   end
 end
