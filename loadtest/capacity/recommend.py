@@ -346,10 +346,11 @@ def _add(parser: argparse.ArgumentParser, *options: str, time_limit_s: int, unit
     add("--quantile", type=from_(0.5, 1), default=0.99, metavar="SHARE", help="so many have to keep the objective")
     add(
         "--first-words-ms",
-        type=from_(1, 60_000),
+        type=from_(0, 60_000),
+        default=3_000.0,
         metavar="MS",
-        help="of meetings with partials: first translated words of as many utterances, from when each began; with "
-        "it, half of the partials have to be translated, too",
+        help="of meetings with partials: first translated words of as many utterances, from when each began, while "
+        "half of the partials are translated; 0: finals alone count",
     )
     add("--step-s", type=from_(0.5, 3_600), default=20.0, metavar="S", help="measured of each run")
     add("--unit", choices=tuple(_UNITS), default=unit, help="what is counted")
@@ -371,7 +372,9 @@ def offer(options: argparse.Namespace) -> Offer:
         scenario=common.scenario(options),
         unit=unit,
         objective=replace(
-            common.objective(options), quantile=options.quantile, first_words_ms=options.first_words_ms
+            common.objective(options),
+            quantile=options.quantile,
+            first_words_ms=options.first_words_ms if _counts_partials(options) else None,
         ),
         step_s=options.step_s,
         # Only `sweep` has it.
@@ -394,22 +397,31 @@ def _plan(options: argparse.Namespace, model: str, **bounds: Any) -> Plan:
     return Plan(**(common.fields_of(options, Plan) | own))
 
 
-def _settings(options: argparse.Namespace, *, several: bool = False) -> dict[str, Any]:
-    """Raises `LoadtestError` for what a model without weights cannot show."""
-    settings = common.settings(options, several=several)
+def _counts_partials(options: argparse.Namespace) -> bool:
+    """Whether the objective asks for translations of what is still being said."""
+    meetings = _UNITS[options.unit] is Unit.MEETINGS
+    return bool(meetings and options.partial_every_s and options.first_words_ms)
+
+
+def check_partials(options: argparse.Namespace, settings: Mapping[str, Any]) -> None:
+    """Raises `LoadtestError` where partials count and the model has no weights: no load would keep the objective."""
     engines = [settings.get("engine", {}), *settings.get("engines", [])]
-    if any(engine.get("extra", {}).get("load_format") == "dummy" for engine in engines):
+    dummy = any(engine.get("extra", {}).get("load_format") == "dummy" for engine in engines)
+    if dummy and _counts_partials(options):
         # The gateway takes what runs into the limit of an answer for repetition, and shows it to no reader.
-        why = "a model without weights ends no answer by itself, so no partial of it is ever shown; leave it out."
-        common.refuse(options, ["first_words_ms"], why)
-    return settings
+        raise LoadtestError(
+            "A model without weights ends no answer by itself, so none of its partials is shown and no load would "
+            "keep the objective: let finals alone count (--first-words-ms 0), or leave partials out "
+            "(--partial-every-s 0)."
+        )
 
 
 def _system(options: argparse.Namespace, say: Say) -> tuple[str, AbstractAsyncContextManager[Running]]:
     """The gateway under test, and its model for people. Raises `LoadtestError` for settings with which none would
     start, and for any of a gateway that runs already."""
     if options.url is None:
-        settings = _settings(options, several=True)
+        settings = common.settings(options, several=True)
+        check_partials(options, settings)
         return common.model_name(settings), gateway(settings, say, workers=options.workers)
     why = "a gateway that runs already has its settings; --url leaves no room for others."
     common.refuse(options, common.ENGINE_OPTIONS, why)
@@ -457,7 +469,8 @@ def _add_recommend(parser: argparse.ArgumentParser) -> None:
 
 
 async def _recommend(options: argparse.Namespace, say: Say) -> Results:
-    settings = _settings(options)
+    settings = common.settings(options)
+    check_partials(options, settings)
     on_gpu = settings.get("engine", {}).get("kind") != "simulated" and hardware.memory_mib() is not None
     plan = _plan(options, common.model_name(settings), resolution=0.03)
     own: dict[str, Any] = {

@@ -319,12 +319,11 @@ def test_the_options_make_an_offer() -> None:
     given = ("--out", "o", "--targets", "ja,es", "--people", "3", "--quantile", "0.95", "--objective-ms", "200")
     offered = offer(parsed(CAPACITY, *given, "--seed", "7"))
     scenario = Scenario(seed=7, targets=("ja", "es"), people=3, partial_every_s=0.3)
-    assert offered == Offer(scenario=scenario, unit=Unit.MEETINGS, objective=Objective(200, 0.95), step_s=20)
+    objective = Objective(200, 0.95, first_words_ms=3_000.0)
+    assert offered == Offer(scenario=scenario, unit=Unit.MEETINGS, objective=objective, step_s=20)
     quiet = offer(parsed(CAPACITY, "--out", "o", "--partial-every-s", "0", "--scenario", "uniform"))
     assert (quiet.scenario.partial_every_s, quiet.scenario.shape) == (None, "uniform")
     assert "without partials" in quiet.workload
-    watched = offer(parsed(RECOMMEND, "--out", "o", "--first-words-ms", "1500"))
-    assert watched.objective == Objective(first_words_ms=1_500.0)
     assert "partials" not in offer(parsed(SWEEP, "--out", "o")).workload
     assert parsed(SWEEP, "--out", "o", "--loads", "5,7.5,5").loads == (5, 7.5)
     # No size of the batch is set for all candidates.
@@ -333,11 +332,35 @@ def test_the_options_make_an_offer() -> None:
     assert parsed(CAPACITY, "--out", "o", "--max-num-seqs", "4").max_num_seqs == 4
 
 
-@pytest.mark.parametrize("command", [RECOMMEND, CAPACITY, SWEEP])
-async def test_weightless_models_have_no_first_words(command: Command) -> None:
+@pytest.mark.parametrize("command", [RECOMMEND, SWEEP])
+@pytest.mark.parametrize(
+    ("given", "first_words_ms"),
+    [
+        ((), 3_000.0),
+        (("--first-words-ms", "1500"), 1_500.0),
+        (("--first-words-ms", "0"), None),
+        (("--partial-every-s", "0"), None),
+    ],
+)
+def test_partials_count_unless_told_otherwise(
+    command: Command, given: tuple[str, ...], first_words_ms: float | None
+) -> None:
+    offered = offer(parsed(command, "--out", "o", "--unit", "meetings", *given))
+    assert offered.objective == Objective(first_words_ms=first_words_ms)
+
+
+def test_requests_have_no_partials_to_count() -> None:
+    assert offer(parsed(SWEEP, "--out", "o")).objective == Objective()
+
+
+@pytest.mark.parametrize("command", [RECOMMEND, SWEEP])
+async def test_weightless_models_show_no_partials(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recommending, "gateway", lambda *_, **__: pytest.fail("nothing is started"))
     given = ("--out", "o", "--unit", "meetings", "--set", 'engine.extra.load_format="dummy"')
-    with pytest.raises(LoadtestError, match=r"--first-words-ms: a model without weights"):
-        await command.run(parsed(command, *given, "--first-words-ms", "1500"), lambda _said: None)
+    with pytest.raises(LoadtestError, match=r"none of its partials is shown.*--first-words-ms 0"):
+        await command.run(parsed(command, *given), lambda _said: None)
+    for finals_alone in (("--first-words-ms", "0"), ("--partial-every-s", "0")):
+        recommending.check_partials(options := parsed(command, *given, *finals_alone), settings(options))
 
 
 def test_a_sweep_offers_retrying_clients() -> None:
