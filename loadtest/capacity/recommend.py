@@ -1,5 +1,5 @@
 """Settings for a workload and an objective, by trying them, and what an operator is told of them; and the options
-of `python -m loadtest sweep`, `capacity` and `recommend`.
+of `python -m loadtest sweep` and `recommend`.
 
 Knows: the options, which gateways are started, what is concluded from their capacities. Must not know: how a run
 is made, how a table or chart is drawn.
@@ -36,7 +36,7 @@ from loadtest.results import LoadtestError, go_on
 from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.server import Running
 from loadtest.talk.scenario import read_talk
-from loadtest.trial.content import NONE, Chart, Series, Table, number, tabulated
+from loadtest.trial.content import NONE, Table, number, tabulated
 from loadtest.trial.values import Finding, Results
 
 # Closer to the best than this counts as equally good: so much lies between two runs of the same settings.
@@ -167,32 +167,6 @@ def _notes(tried: Sequence[Tried], unit: Unit, left_out: Sequence[str], interrup
     return told
 
 
-def capacity_charts(tried: Sequence[Tried], unit: Unit) -> list[Chart]:
-    """Capacity against the size of the batch."""
-    able = sorted((each for each in tried if each.capacity), key=lambda each: each.max_num_seqs)
-    if not able:
-        return []
-    capacity = [each.capacity for each in able]
-    series = Series(
-        name="carries",
-        x=[float(each.max_num_seqs) for each in able],
-        y=capacity,
-        low=capacity,
-        high=[(each.found and each.found.at_most) or each.capacity for each in able],
-    )
-    return [
-        Chart(
-            title="What each batch carries",
-            caption="The largest load that kept the objective, against max_num_seqs. Whiskers end at the smallest "
-            "load that did not keep it.",
-            x_label="max_num_seqs",
-            y_label=unit.value,
-            series=[series],
-            log_x=True,
-        )
-    ]
-
-
 def tried_table(tried: Sequence[Tried], unit: Unit) -> Table:
     def there(cell: Callable[[Point], str]) -> Callable[[Tried], str]:
         return lambda each: NONE if each.at is None else cell(each.at)
@@ -274,7 +248,6 @@ async def recommend(plan: RecommendPlan, start: _Start, say: Say) -> Results:
             tried_table(tried, unit),
             *(points_table(each.points, unit) for each in tried if each.chosen),
         ],
-        charts=capacity_charts(tried, unit),
         details={"unit": unit.value, "tried": to_builtins(tried)},
         files={"recommended.toml": toml} if toml else {},
     )
@@ -340,7 +313,7 @@ _UNITS = {"meetings": Unit.MEETINGS, "requests": Unit.REQUESTS}
 
 
 def _add(parser: argparse.ArgumentParser, *options: str, time_limit_s: int, unit: str, runs: int) -> None:
-    """What all three have in common."""
+    """What both have in common."""
     common.add_options(parser, *common.TALK, "--workers", *options, time_limit_s=time_limit_s)
     add = parser.add_argument
     add("--quantile", type=from_(0.5, 1), default=0.99, metavar="SHARE", help="so many have to keep the objective")
@@ -349,8 +322,8 @@ def _add(parser: argparse.ArgumentParser, *options: str, time_limit_s: int, unit
         type=from_(0, 60_000),
         default=3_000.0,
         metavar="MS",
-        help="of meetings with partials: first translated words of as many utterances, from when each began, while "
-        "half of the partials are translated; 0: finals alone count",
+        help="of meetings with partials: first translated words of as many utterances, from when each began, "
+        "while half of the partials are translated; 0: finals alone count",
     )
     add("--step-s", type=from_(0.5, 3_600), default=20.0, metavar="S", help="measured of each run")
     add("--unit", choices=tuple(_UNITS), default=unit, help="what is counted")
@@ -404,7 +377,8 @@ def _counts_partials(options: argparse.Namespace) -> bool:
 
 
 def check_partials(options: argparse.Namespace, settings: Mapping[str, Any]) -> None:
-    """Raises `LoadtestError` where partials count and the model has no weights: no load would keep the objective."""
+    """Raises `LoadtestError` where partials count and the model has no weights: every load would miss the
+    objective."""
     engines = [settings.get("engine", {}), *settings.get("engines", [])]
     dummy = any(engine.get("extra", {}).get("load_format") == "dummy" for engine in engines)
     if dummy and _counts_partials(options):
@@ -448,12 +422,7 @@ async def _sweep(options: argparse.Namespace, say: Say) -> Results:
     if _UNITS[options.unit] is Unit.MEETINGS:
         common.refuse(options, ["retries"], "it is for single requests (--unit requests); leave it out.")
     plan = _plan(options, model, resolution=0.1, confirms=False, past=(1.5, 2.0))
-    return await curve("sweep", plan, system, say)
-
-
-async def _capacity(options: argparse.Namespace, say: Say) -> Results:
-    model, system = _system(options, say)
-    return await curve("capacity", _plan(options, model, both_sides=True), system, say)
+    return await curve(plan, system, say)
 
 
 def _add_recommend(parser: argparse.ArgumentParser) -> None:
@@ -492,15 +461,6 @@ SWEEP = Command(
     "objective, what comes out there, what is full then. Exit status 1 when the driver was the limit.",
     _add_sweep,
     _sweep,
-)
-
-CAPACITY = Command(
-    "capacity",
-    "the most meetings, or requests a second, under an objective",
-    "Finds the largest load that one gateway carries while it keeps an objective, by bisection over real runs, "
-    "and confirms it with other talk. Exit status 1 where it could not be confirmed.",
-    lambda parser: _add(parser, "--max-num-seqs", "--url", time_limit_s=1_800, unit="meetings", runs=16),
-    _capacity,
 )
 
 RECOMMEND = Command(

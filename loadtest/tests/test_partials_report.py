@@ -42,8 +42,7 @@ from loadtest.partials.result import (
 )
 from loadtest.partials.run import growth, results
 from loadtest.talk.streams import Origin, Revision, Stream, Style
-from loadtest.tests.made_up_trials import table_of, write
-from loadtest.trial.report import read
+from loadtest.tests.made_up_trials import read, table_of, write
 
 
 @pytest.mark.parametrize(
