@@ -250,6 +250,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     # The part of the partials that an idle gateway would have translated that was, in the whole pass; None where
     # there were none or the gateway does not tell.
     partials_translated: float | None = None
+    # What part of the time its translations spent in queues, in the whole pass; None where that is not told.
+    queued: float | None = None
 
 
 class Objective(Struct, frozen=True):
