@@ -224,13 +224,12 @@ class PeersPlan(Struct, frozen=True, kw_only=True):
     # Whether all say the same lines, divided as a gateway does; else each says whole ones, for its own speed.
     alike: bool = True
 
-    @property
-    def workload(self) -> str:
-        """For people."""
+    def workload(self, peer: Peer) -> str:
+        """For people: what this one is asked."""
         if self.replayed:
             return f"{len(self.replayed)} lines of a file, as often as needed"
         said = self.scenario
-        return f"{said.shape} lengths, seed {said.seed}, {said.source} to {', '.join(said.targets)}"
+        return f"{peer.shape or said.shape} lengths, seed {said.seed}, {said.source} to {', '.join(said.targets)}"
 
 
 class Outcome(Struct):
@@ -353,7 +352,7 @@ class _Rounds:
                 load,
                 name=_title(running, load.in_flight),
                 repetition=repetition,
-                workload=self._plan.workload,
+                workload=self._plan.workload(self._peers[running.name]),
                 say=self._say,
                 limit_s=limit_s,
                 keep_text=repetition == 1,

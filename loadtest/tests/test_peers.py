@@ -313,7 +313,7 @@ _PLAN = PeersPlan(
     peers=(Peer("gateway", "gateway", SIMULATED), Peer("asyncllm", "asyncllm", SIMULATED)),
     in_flight=(2, 4),
     repetitions=2,
-    round_s=0.01,
+    round_s=0.0,
 )
 
 
