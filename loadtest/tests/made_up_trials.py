@@ -55,7 +55,7 @@ def _record(number: int, sent_s: float, waits_s: float, token_s: float, limit_s:
     if done_s > limit_s:
         came_s = first_s if first_s <= limit_s else None
         return Record(f"l{number}", "en", sent_s, sent_s, came_s, None, failed="time limit")
-    return Record(f"l{number}", "en", sent_s, sent_s, first_s, done_s, tokens=tokens, chars=tokens * 4)
+    return Record(f"l{number}", "en", sent_s, sent_s, first_s, done_s, tokens=tokens)
 
 
 def a_trial(records: Sequence[Record] = (), **changes: Any) -> Trial:
@@ -88,7 +88,7 @@ def _trial(name: str, load: Load, records: list[Record], busy: float, *, gpu: bo
     own: dict[str, Any] = {
         **{"name": name, "workload": _WORKLOAD, "load": load, "elapsed_s": elapsed_s, "samples": samples},
         **{"delivered": Delivered(frames=tokens, bytes=tokens * 120, finals=len(records)), "cpu_s": used_s},
-        **{"clients": [ProcessUse(0.2 * elapsed_s, elapsed_s, 0.2, 0.5, 3.0)], "memory_mib": 812.0},
+        **{"clients": [ProcessUse(0.2 * elapsed_s, elapsed_s, 0.5, 3.0)], "memory_mib": 812.0},
     }
     return a_trial(records, **own, **changes)
 

@@ -361,7 +361,7 @@ def test_used_cores_are_compared_with_usable_cores() -> None:
     assert told(16, 16) == "the CPU (32.0 of the machine's 34 cores)"
 
 
-LATE = ProcessUse(cpu_s=1, elapsed_s=10, lag_p50_ms=1, lag_p99_ms=150, lag_max_ms=400)
+LATE = ProcessUse(cpu_s=1, elapsed_s=10, lag_p99_ms=150, lag_max_ms=400)
 
 
 def test_the_driver_is_blamed_alone() -> None:

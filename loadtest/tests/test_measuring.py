@@ -400,7 +400,7 @@ class _Driver:
         while not self._enough():
             await asyncio.sleep(0.01)
         elapsed_s = time.monotonic() - began_s
-        use = ProcessUse(0.01, elapsed_s, self._lag_ms, self._lag_ms, self._lag_ms)
+        use = ProcessUse(0.01, elapsed_s, self._lag_ms, self._lag_ms)
         return Driven(began_s, elapsed_s, self._records, Delivered(), [use], ran_out_s=self._ran_out_s)
 
 

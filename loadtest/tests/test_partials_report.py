@@ -229,7 +229,6 @@ STREAM = Stream(
     origin=Origin.CORPUS,
     revisions=(Revision(300, "i can"), Revision(700, "i can approve"), Revision(1_000, "i can't approve it")),
     final=Revision(1_500, "I can't approve it."),
-    references={"de": "Ich kann das nicht genehmigen."},
 )
 
 

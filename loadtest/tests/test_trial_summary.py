@@ -21,7 +21,7 @@ OBJECTIVE = Objective(first_token_ms=300.0, quantile=0.75)
 
 
 def trial(records: list[Record], *, elapsed_s: float = 2.0, **changes: Any) -> Trial:
-    clients = [ProcessUse(0.1, elapsed_s, 0.1, 0.5, 2.0), ProcessUse(0.1, elapsed_s, 0.2, 0.4, 3.0)]
+    clients = [ProcessUse(0.1, elapsed_s, 0.5, 2.0), ProcessUse(0.1, elapsed_s, 0.4, 3.0)]
     own = {"delivered": Delivered(finals=2, final_ms=[10.0, 20.0]), "memory_mib": 100.0, "clients": clients}
     cpu_s = {"serving": 0.1, "engine": 1.0}
     return a_trial(records, **{"elapsed_s": elapsed_s, "cpu_s": cpu_s, **own, **changes})

@@ -50,8 +50,12 @@ def _draw(axes: Any, chart: Chart) -> None:
         axes.plot(each.x, heights, label=label, marker=marker, linestyle="-" if each.line else "none")
     axes.set(title=chart.title, xlabel=chart.x_label, ylabel=chart.y_label)
     axes.grid(axis="y", alpha=0.35)
-    axes.set_yscale("log" if chart.log_y else "linear")
-    if not chart.log_y:
+    if chart.log_y:
+        axes.set_yscale("log")
+        # Plain numbers, also between the powers of ten.
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
+    else:
         axes.set_ylim(bottom=0)
     for words, at in chart.marks:
         axes.axvline(at, color="black", linestyle="dashed", linewidth=0.9)
@@ -59,7 +63,7 @@ def _draw(axes: Any, chart: Chart) -> None:
     if chart.x_ticks:
         axes.set_xticks(*zip(*chart.x_ticks, strict=True))
     if len(chart.series) > 1:
-        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+        axes.legend(fontsize=8)
 
 
 _MARK: dict[str, Any] = {

@@ -134,7 +134,6 @@ class Record(Struct, frozen=True, omit_defaults=True):
     done_s: float | None
     # Generated tokens, as the system counts them.
     tokens: int = 0
-    chars: int = 0
     # Kept where a load test compares texts.
     text: str = ""
     # An error code or a sentence.
@@ -174,7 +173,6 @@ class ProcessUse(Struct, frozen=True):
     cpu_s: float
     elapsed_s: float
     # How late it was: an entry for each line sent in an open loop and for each hundredth of a second of its loop.
-    lag_p50_ms: float
     lag_p99_ms: float
     lag_max_ms: float
 
