@@ -8,7 +8,6 @@ people are told of it. Must not know: which load is tried next, how a report loo
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import time
 from collections.abc import Generator, Sequence
@@ -22,7 +21,6 @@ from loadtest.capacity.points import (
     Measured,
     Offer,
     Point,
-    Unit,
     described,
     driver_limit,
     judge,
@@ -164,9 +162,6 @@ async def follow(search: Generator[Run, bool | Ended, Found], bench: Bench, unti
             return Followed(stop.value, measured, stopped, why)
 
 
-HEADROOM = 0.3
-"""What is kept free of a capacity: for a busier hour, a gateway that is being restarted, talk that differs."""
-
 _KNEE = "the knee: all up to it kept the objective"
 _INCOMPLETE = {
     Ended.RUNS: "The runs were used up before all of it was measured (--runs).",
@@ -280,25 +275,7 @@ def _knee(points: Sequence[Point], best: Point, lost: Sequence[Point], offer: Of
     return Finding(_KNEE, unit.words(best.load), note=f"{note} {too_few(best, offer)}".strip())
 
 
-def capacity_findings(name: str, found: Found, best: Point, offer: Offer) -> list[Finding]:
-    """A capacity that was not confirmed is nothing to plan with, and fails. best: the run that says most of it."""
-    unit, confirmed = offer.unit, found.ended.confirmed
-    note = f"{found.ended.value.capitalize()}. {too_few(best, offer)}".strip()
-    bar, passed = ("", None) if confirmed else ("confirmed", False)
-    planned = unit.words(with_headroom(best.load, unit))
-    return [
-        Finding(name, unit.words(best.load), bar, passed, note),
-        Finding(f"with {HEADROOM:.0%} kept free", planned, note="What to plan with."),
-    ]
-
-
 def at_capacity(points: Sequence[Point], found: Found | None) -> Point | None:
     """The run that says most of the answer: its confirmation, if there was one."""
     own = [each for each in points if found is not None and each.load == found.capacity and each.kept]
     return max(own, key=lambda each: each.long, default=None)
-
-
-def with_headroom(load: float, unit: Unit) -> float:
-    """What to plan with: whole meetings, or two digits of a rate."""
-    left = load * (1 - HEADROOM)
-    return float(math.floor(left + 1e-9)) if unit is Unit.MEETINGS else float(f"{left:.2g}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -19,17 +20,18 @@ from msgspec.structs import asdict, replace
 
 from gateway.engines.vllm import hardware
 from loadtest import options as common
-from loadtest.capacity.curve import (
-    HEADROOM,
-    Bench,
-    Plan,
-    at_capacity,
-    capacity_findings,
-    curve,
-    follow,
-    with_headroom,
+from loadtest.capacity.curve import Bench, Plan, at_capacity, curve, follow
+from loadtest.capacity.points import (
+    OF_PARTIALS,
+    Measured,
+    Offer,
+    Point,
+    Unit,
+    described,
+    points_table,
+    there,
+    too_few,
 )
-from loadtest.capacity.points import OF_PARTIALS, Measured, Offer, Point, Unit, described, points_table, there
 from loadtest.capacity.search import Bounds, Ended, Found, capacity_search
 from loadtest.options import Command, Say, between, from_, listed, numbers, shown, with_batch
 from loadtest.results import LoadtestError, go_on
@@ -38,6 +40,9 @@ from loadtest.systems.server import Running
 from loadtest.talk.scenario import read_talk
 from loadtest.trial.content import NONE, Table, number, tabulated
 from loadtest.trial.values import Finding, Results
+
+# What is kept free of a capacity: for a busier hour, a gateway that is being restarted, talk that differs.
+_HEADROOM = 0.3
 
 # Closer to the best than this counts as equally good: so much lies between two runs of the same settings.
 _NEAR = 0.03
@@ -115,10 +120,28 @@ def advise(
         return [Finding("a recommendation", "none", passed=False, note=note), *notes]
     return [
         Finding("max_num_seqs", str(chosen.max_num_seqs), note=why),
-        *capacity_findings(f"a {device} carries", chosen.found, chosen.at, offer),
+        *_carries(f"a {device} carries", chosen.found, chosen.at, offer),
         *there(chosen.at, chosen.points, offer),
         *notes,
     ]
+
+
+def _carries(name: str, found: Found, best: Point, offer: Offer) -> list[Finding]:
+    """A capacity that was not confirmed is nothing to plan with, and fails. best: the run that says most of it."""
+    unit, confirmed = offer.unit, found.ended.confirmed
+    note = f"{found.ended.value.capitalize()}. {too_few(best, offer)}".strip()
+    bar, passed = ("", None) if confirmed else ("confirmed", False)
+    planned = unit.words(_with_headroom(best.load, unit))
+    return [
+        Finding(name, unit.words(best.load), bar, passed, note),
+        Finding(f"with {_HEADROOM:.0%} kept free", planned, note="What to plan with."),
+    ]
+
+
+def _with_headroom(load: float, unit: Unit) -> float:
+    """What to plan with: whole meetings, or two digits of a rate."""
+    left = load * (1 - _HEADROOM)
+    return float(math.floor(left + 1e-9)) if unit is Unit.MEETINGS else float(f"{left:.2g}")
 
 
 def recommended_toml(tried: Sequence[Tried], offer: Offer, device: str) -> str:
@@ -127,7 +150,7 @@ def recommended_toml(tried: Sequence[Tried], offer: Offer, device: str) -> str:
     if chosen is None or chosen.found is None:
         return ""
     unit, objective = offer.unit, offer.objective
-    planned = unit.words(with_headroom(chosen.capacity, unit))
+    planned = unit.words(_with_headroom(chosen.capacity, unit))
     translated = chosen.at.summary.partials_translated if chosen.at is not None else None
     partials: list[str] = []
     if objective.first_words_ms is not None and translated is not None:
@@ -136,7 +159,7 @@ def recommended_toml(tried: Sequence[Tried], offer: Offer, device: str) -> str:
             f"# {translated:.0%} of the partials translated;",
         ]
     lines = [
-        f"# {unit.words(chosen.capacity)} a {device}; plan with {planned} ({HEADROOM:.0%} kept free):",
+        f"# {unit.words(chosen.capacity)} a {device}; plan with {planned} ({_HEADROOM:.0%} kept free):",
         f"# {objective.quantile * 100:g} % of the first tokens within {objective.first_token_ms:g} ms;",
         *partials,
         f"# {offer.workload}.",

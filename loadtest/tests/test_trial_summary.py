@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from loadtest.results import Spread
 from loadtest.tests.made_up_trials import a_trial, comparison
 from loadtest.trial.report import summary_tables
-from loadtest.trial.summary import Percentiles, Summary, summaries, summarise
+from loadtest.trial.summary import Percentiles, summaries, summarise
 from loadtest.trial.values import Closed, Delivered, Load, Objective, Open, ProcessUse, Record, Sample, Trial
 
 OBJECTIVE = Objective(first_token_ms=300.0, quantile=0.75)
@@ -167,12 +167,6 @@ def test_first_words_join_the_objective(
     assert (summary.missed, summary.met) == (missed, not missed)
     # Nobody asked for first words.
     assert summarise([seen], OBJECTIVE).missed == tuple(each for each in missed if "finals" in each)
-
-
-def test_a_summary_without_first_words_reads() -> None:
-    whole = msgspec.to_builtins(summarise([trial([KEPT])], OBJECTIVE))
-    del whole["first_words"]
-    assert msgspec.convert(whole, Summary).first_words.count == 0
 
 
 def test_whole_answers_have_no_pace() -> None:

@@ -241,7 +241,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     with_drain: bool = False
     # The part of `serving` of the processes that host a gateway's engines; None without such a process.
     host_cpu_s: float | None = None
-    # CPU time of each of these processes; empty in older results.
+    # CPU time of each of these processes.
     hosts_cpu_s: list[float] = []
     # The part of `serving` of the store that workers share; None without one.
     store_cpu_s: float | None = None
