@@ -7,7 +7,7 @@
     driving     clients, in processes of their own
     measuring   one trial, with the machine watched meanwhile
 
-    run, peers, journey (with baselines), capacity (with sweep and recommend), soak, partials
+    run, baselines, peers, journey, capacity (sweep and recommend), soak, partials
 
 A folder imports only folders above it; a test reads the files and forbids circles. All of it runs on this machine:
 the gateway listens on the loopback interface, and nothing else is called.

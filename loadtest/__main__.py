@@ -14,14 +14,13 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Self, TextIO
 
 import uvloop
 
 from demo_model import SMALL_MODEL
 from gateway.bundled.folder import VARIABLE
-from loadtest.capacity.recommend import CAPACITY, RECOMMEND, SWEEP
+from loadtest.capacity.recommend import RECOMMEND, SWEEP
 from loadtest.journey import JOURNEY
 from loadtest.machine import command_line, describe
 from loadtest.options import Command, Say
@@ -66,11 +65,11 @@ def terminal() -> Iterator[TextIO]:
         yield stream
 
 
-_TESTS = (RUN, SWEEP, CAPACITY, RECOMMEND, PEERS, JOURNEY, SOAK, PARTIALS)
+_TESTS = (RUN, SWEEP, RECOMMEND, PEERS, JOURNEY, SOAK, PARTIALS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one load test, or make the report of an earlier one again; the exit status of the process."""
+    """Run one load test; the exit status of the process."""
     # What is refused is in the report, and there may be much of it.
     logging.getLogger("gateway.client").setLevel(logging.CRITICAL)
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -82,9 +81,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with terminal() as stream:
         try:
-            if options.command is None:
-                sys.stdout.write(report.show(report.read(options.out), options.out))
-                return 0
             made = _measured(options, given, stream)
         except LoadtestError as error:
             stream.write(f"loadtest: {error}\n")
@@ -130,13 +126,6 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add(own)
         own.set_defaults(command=command)
-    again = tests.add_parser(
-        "report",
-        help="the table and the plot of an earlier load test, made again",
-        description=f"Makes table.md and plot.png again, from the {report.RESULT} of a folder.",
-    )
-    again.add_argument("out", type=Path, metavar="FOLDER", help="where an earlier load test was written to")
-    again.set_defaults(command=None)
     return parser
 
 

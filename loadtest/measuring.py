@@ -323,6 +323,10 @@ DRIVER_WAS_THE_LIMIT = "driver_was_the_limit"
 _STEPS = "gateway_engine_step_seconds"
 _GAP_S = 0.1
 
+# What the systems call the time in their own queues and in the engine's, and the time altogether.
+_QUEUES_S = ("gateway_queue_seconds_sum", "vllm:request_queue_time_seconds_sum", "baseline_queue_seconds_total")
+_TOTALS_S = ("gateway_translation_seconds_sum", "baseline_response_seconds_total")
+
 # The times in a record.
 _TIMES = ("due_s", "sent_s", "first_s", "done_s", "began_s", "shown_s", "again_s")
 
@@ -414,7 +418,18 @@ async def measure(
         generated=sum(each.tokens for each in (*finished, *left)),
         with_drain=window.with_drain,
         partials_translated=translated_part(lines, translated(before), translated(after)) if after else None,
+        queued=share_in_queues(before, after),
     )
+
+
+def share_in_queues(before: str, after: str) -> float | None:
+    """Part of the time between two readings that went by in queues; None when nothing was translated."""
+
+    def grown_s(names: Iterable[str]) -> float:
+        return sum((metric(after, name) or 0.0) - (metric(before, name) or 0.0) for name in names)
+
+    total_s = grown_s(_TOTALS_S)
+    return round(grown_s(_QUEUES_S) / total_s, 4) if total_s > 0 else None
 
 
 class _Window(Struct, frozen=True):
@@ -466,10 +481,11 @@ def _used_s(samples: Sequence[Sample], from_s: float, until_s: float) -> dict[st
 
 
 def _counted(metrics_url: str | None) -> str:
-    """The time between two outputs of the engine, and partials by their outcome; empty where no server tells."""
+    """What is counted besides: outputs of the engine by the time between them, partials by their outcome, time in
+    queues; empty where no server tells."""
     if metrics_url is None:
         return ""
-    return get(only(metrics_url, [f"{_STEPS}_bucket", PARTIALS]))[1]
+    return get(only(metrics_url, [f"{_STEPS}_bucket", PARTIALS, *_QUEUES_S, *_TOTALS_S]))[1]
 
 
 def _gaps(before: dict[float, float], after: dict[float, float]) -> dict[str, float]:

@@ -1,1 +1,1 @@
-"""How much one gateway carries: `sweep`, `capacity` and `recommend`."""
+"""How much one gateway carries: `sweep` and `recommend`."""

@@ -1,5 +1,5 @@
 """A gateway to which one load after the other is offered, searches that are played on it, and what becomes one
-report of them: `sweep` and `capacity`.
+report of them: `sweep`.
 
 Knows: drivers, when a gateway has nothing left to do, how much time there is; what is found on a curve, and what
 people are told of it. Must not know: which load is tried next, how a report looks.
@@ -8,7 +8,6 @@ people are told of it. Must not know: which load is tried next, how a report loo
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import time
 from collections.abc import Generator, Sequence
@@ -22,7 +21,6 @@ from loadtest.capacity.points import (
     Measured,
     Offer,
     Point,
-    Unit,
     described,
     driver_limit,
     judge,
@@ -164,9 +162,6 @@ async def follow(search: Generator[Run, bool | Ended, Found], bench: Bench, unti
             return Followed(stop.value, measured, stopped, why)
 
 
-HEADROOM = 0.3
-"""What is kept free of a capacity: for a busier hour, a gateway that is being restarted, talk that differs."""
-
 _KNEE = "the knee: all up to it kept the objective"
 _INCOMPLETE = {
     Ended.RUNS: "The runs were used up before all of it was measured (--runs).",
@@ -192,7 +187,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     loads: tuple[float, ...] | None = None
 
 
-async def curve(kind: str, plan: Plan, system: AbstractAsyncContextManager[Running], say: Say) -> Results:
+async def curve(plan: Plan, system: AbstractAsyncContextManager[Running], say: Say) -> Results:
     """Search on one gateway, and report all runs, also those before an error or an interruption.
 
     Raises `LoadtestError`, also without time for a single run, and `CancelledError` before the first one is over.
@@ -210,14 +205,14 @@ async def curve(kind: str, plan: Plan, system: AbstractAsyncContextManager[Runni
         none = "There was no time for a single run: allow more (--time-limit-s) or shorter steps."
         raise LoadtestError(followed.why if followed.stopped is Ended.FAILED else none)
     points = [each.point for each in measured]
-    found = findings(points, followed.found, plan.offer, kind)
+    found = findings(points, followed.found, plan.offer)
     if followed.stopped in _UNDONE:
         # The findings tell what else may have stopped it.
         note = f"{followed.why} What was measured before stands.".strip()
         found.append(Finding("the search", _UNDONE[followed.stopped], passed=False, note=note))
     return Results(
         model=plan.model,
-        settings={"gateway": settings, kind: described(plan)},
+        settings={"gateway": settings, "sweep": described(plan)},
         objective=plan.offer.objective,
         findings=found,
         trials=[each.trial for each in sorted(measured, key=lambda each: each.point.load)],
@@ -229,28 +224,23 @@ async def curve(kind: str, plan: Plan, system: AbstractAsyncContextManager[Runni
 # ---------------------------------------------------------------- findings
 
 
-def findings(points: Sequence[Point], found: Found, offer: Offer, kind: str = "capacity") -> list[Finding]:
+def findings(points: Sequence[Point], found: Found, offer: Offer) -> list[Finding]:
     """The answer, what came out there, what was full above it. points: at least one."""
     unit, best = offer.unit, at_capacity(points, found)
     lost = sorted((each for each in points if not each.kept and each.driver is None), key=lambda each: each.load)
     driver = next((each for each in points if each.driver is not None), None)
     if best is None:
         note = f"Not even {unit.words(min(each.load for each in points))} kept the objective."
-        sweeps = kind == "sweep"
-        told = [Finding(_KNEE if sweeps else "capacity", "none", passed=None if sweeps else False, note=note)]
-    elif kind == "sweep":
-        told = [_knee(points, best, lost, offer), *there(best, points, offer)]
+        told = [Finding(_KNEE, "none", note=note)]
     else:
-        above = "" if found.at_most is None else f"{unit.words(found.at_most)} did not keep it."
-        told = [*capacity_findings("capacity", found, best, offer, above), *there(best, points, offer)]
+        told = [_knee(points, best, lost, offer), *there(best, points, offer)]
     if lost:
         note = f"At {unit.words(lost[0].load)}."
         told.append(Finding("what was full above it", lost[0].limit, note=note))
-    if lost and kind == "sweep":
         told += _overload(points, lost, best)
     if driver is not None:
         told.append(driver_limit(driver))
-    elif kind == "sweep" and (why := _INCOMPLETE.get(found.ended)) is not None:
+    elif (why := _INCOMPLETE.get(found.ended)) is not None:
         told.append(Finding("the curve", "incomplete", note=why))
     return told
 
@@ -285,25 +275,7 @@ def _knee(points: Sequence[Point], best: Point, lost: Sequence[Point], offer: Of
     return Finding(_KNEE, unit.words(best.load), note=f"{note} {too_few(best, offer)}".strip())
 
 
-def capacity_findings(name: str, found: Found, best: Point, offer: Offer, above: str = "") -> list[Finding]:
-    """A capacity that was not confirmed is nothing to plan with, and fails. best: the run that says most of it."""
-    unit, confirmed = offer.unit, found.ended.confirmed
-    note = " ".join(filter(None, [f"{found.ended.value.capitalize()}.", above, too_few(best, offer)]))
-    bar, passed = ("", None) if confirmed else ("confirmed", False)
-    planned = unit.words(with_headroom(best.load, unit))
-    return [
-        Finding(name, unit.words(best.load), bar, passed, note),
-        Finding(f"with {HEADROOM:.0%} kept free", planned, note="What to plan with."),
-    ]
-
-
 def at_capacity(points: Sequence[Point], found: Found | None) -> Point | None:
     """The run that says most of the answer: its confirmation, if there was one."""
     own = [each for each in points if found is not None and each.load == found.capacity and each.kept]
     return max(own, key=lambda each: each.long, default=None)
-
-
-def with_headroom(load: float, unit: Unit) -> float:
-    """What to plan with: whole meetings, or two digits of a rate."""
-    left = load * (1 - HEADROOM)
-    return float(math.floor(left + 1e-9)) if unit is Unit.MEETINGS else float(f"{left:.2g}")

@@ -308,7 +308,7 @@ def _of_partials(best: Point, least: Point, offer: Offer) -> list[Finding]:
         if least.summary.partials_translated is not None:
             note += f" {at_least} {least.summary.partials_translated:.0%}."
         if offer.objective.first_words_ms is None:
-            note += " The objective does not count them (--first-words-ms)."
+            note += " The objective does not count them (--first-words-ms 0)."
         told.append(Finding("partials translated there", f"{best.summary.partials_translated:.0%}", note=note))
     if best.partial_tokens is not None:
         note = (

@@ -1,5 +1,5 @@
 """Settings for a workload and an objective, by trying them, and what an operator is told of them; and the options
-of `python -m loadtest sweep`, `capacity` and `recommend`.
+of `python -m loadtest sweep` and `recommend`.
 
 Knows: the options, which gateways are started, what is concluded from their capacities. Must not know: how a run
 is made, how a table or chart is drawn.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -19,25 +20,29 @@ from msgspec.structs import asdict, replace
 
 from gateway.engines.vllm import hardware
 from loadtest import options as common
-from loadtest.capacity.curve import (
-    HEADROOM,
-    Bench,
-    Plan,
-    at_capacity,
-    capacity_findings,
-    curve,
-    follow,
-    with_headroom,
+from loadtest.capacity.curve import Bench, Plan, at_capacity, curve, follow
+from loadtest.capacity.points import (
+    OF_PARTIALS,
+    Measured,
+    Offer,
+    Point,
+    Unit,
+    described,
+    points_table,
+    there,
+    too_few,
 )
-from loadtest.capacity.points import OF_PARTIALS, Measured, Offer, Point, Unit, described, points_table, there
 from loadtest.capacity.search import Bounds, Ended, Found, capacity_search
 from loadtest.options import Command, Say, between, from_, listed, numbers, shown, with_batch
 from loadtest.results import LoadtestError, go_on
 from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.server import Running
 from loadtest.talk.scenario import read_talk
-from loadtest.trial.content import NONE, Chart, Series, Table, number, tabulated
+from loadtest.trial.content import NONE, Table, number, tabulated
 from loadtest.trial.values import Finding, Results
+
+# What is kept free of a capacity: for a busier hour, a gateway that is being restarted, talk that differs.
+_HEADROOM = 0.3
 
 # Closer to the best than this counts as equally good: so much lies between two runs of the same settings.
 _NEAR = 0.03
@@ -115,10 +120,28 @@ def advise(
         return [Finding("a recommendation", "none", passed=False, note=note), *notes]
     return [
         Finding("max_num_seqs", str(chosen.max_num_seqs), note=why),
-        *capacity_findings(f"a {device} carries", chosen.found, chosen.at, offer),
+        *_carries(f"a {device} carries", chosen.found, chosen.at, offer),
         *there(chosen.at, chosen.points, offer),
         *notes,
     ]
+
+
+def _carries(name: str, found: Found, best: Point, offer: Offer) -> list[Finding]:
+    """A capacity that was not confirmed is nothing to plan with, and fails. best: the run that says most of it."""
+    unit, confirmed = offer.unit, found.ended.confirmed
+    note = f"{found.ended.value.capitalize()}. {too_few(best, offer)}".strip()
+    bar, passed = ("", None) if confirmed else ("confirmed", False)
+    planned = unit.words(_with_headroom(best.load, unit))
+    return [
+        Finding(name, unit.words(best.load), bar, passed, note),
+        Finding(f"with {_HEADROOM:.0%} kept free", planned, note="What to plan with."),
+    ]
+
+
+def _with_headroom(load: float, unit: Unit) -> float:
+    """What to plan with: whole meetings, or two digits of a rate."""
+    left = load * (1 - _HEADROOM)
+    return float(math.floor(left + 1e-9)) if unit is Unit.MEETINGS else float(f"{left:.2g}")
 
 
 def recommended_toml(tried: Sequence[Tried], offer: Offer, device: str) -> str:
@@ -127,7 +150,7 @@ def recommended_toml(tried: Sequence[Tried], offer: Offer, device: str) -> str:
     if chosen is None or chosen.found is None:
         return ""
     unit, objective = offer.unit, offer.objective
-    planned = unit.words(with_headroom(chosen.capacity, unit))
+    planned = unit.words(_with_headroom(chosen.capacity, unit))
     translated = chosen.at.summary.partials_translated if chosen.at is not None else None
     partials: list[str] = []
     if objective.first_words_ms is not None and translated is not None:
@@ -136,7 +159,7 @@ def recommended_toml(tried: Sequence[Tried], offer: Offer, device: str) -> str:
             f"# {translated:.0%} of the partials translated;",
         ]
     lines = [
-        f"# {unit.words(chosen.capacity)} a {device}; plan with {planned} ({HEADROOM:.0%} kept free):",
+        f"# {unit.words(chosen.capacity)} a {device}; plan with {planned} ({_HEADROOM:.0%} kept free):",
         f"# {objective.quantile * 100:g} % of the first tokens within {objective.first_token_ms:g} ms;",
         *partials,
         f"# {offer.workload}.",
@@ -165,32 +188,6 @@ def _notes(tried: Sequence[Tried], unit: Unit, left_out: Sequence[str], interrup
         note = f"There was no time for {missing} (--time-limit-s)."
         told.append(Finding("the search", "incomplete", note=note))
     return told
-
-
-def capacity_charts(tried: Sequence[Tried], unit: Unit) -> list[Chart]:
-    """Capacity against the size of the batch."""
-    able = sorted((each for each in tried if each.capacity), key=lambda each: each.max_num_seqs)
-    if not able:
-        return []
-    capacity = [each.capacity for each in able]
-    series = Series(
-        name="carries",
-        x=[float(each.max_num_seqs) for each in able],
-        y=capacity,
-        low=capacity,
-        high=[(each.found and each.found.at_most) or each.capacity for each in able],
-    )
-    return [
-        Chart(
-            title="What each batch carries",
-            caption="The largest load that kept the objective, against max_num_seqs. Whiskers end at the smallest "
-            "load that did not keep it.",
-            x_label="max_num_seqs",
-            y_label=unit.value,
-            series=[series],
-            log_x=True,
-        )
-    ]
 
 
 def tried_table(tried: Sequence[Tried], unit: Unit) -> Table:
@@ -274,7 +271,6 @@ async def recommend(plan: RecommendPlan, start: _Start, say: Say) -> Results:
             tried_table(tried, unit),
             *(points_table(each.points, unit) for each in tried if each.chosen),
         ],
-        charts=capacity_charts(tried, unit),
         details={"unit": unit.value, "tried": to_builtins(tried)},
         files={"recommended.toml": toml} if toml else {},
     )
@@ -340,16 +336,17 @@ _UNITS = {"meetings": Unit.MEETINGS, "requests": Unit.REQUESTS}
 
 
 def _add(parser: argparse.ArgumentParser, *options: str, time_limit_s: int, unit: str, runs: int) -> None:
-    """What all three have in common."""
+    """What both have in common."""
     common.add_options(parser, *common.TALK, "--workers", *options, time_limit_s=time_limit_s)
     add = parser.add_argument
     add("--quantile", type=from_(0.5, 1), default=0.99, metavar="SHARE", help="so many have to keep the objective")
     add(
         "--first-words-ms",
-        type=from_(1, 60_000),
+        type=from_(0, 60_000),
+        default=3_000.0,
         metavar="MS",
-        help="of meetings with partials: first translated words of as many utterances, from when each began; with "
-        "it, half of the partials have to be translated, too",
+        help="of meetings with partials: first translated words of as many utterances, from when each began, "
+        "while half of the partials are translated; 0: finals alone count",
     )
     add("--step-s", type=from_(0.5, 3_600), default=20.0, metavar="S", help="measured of each run")
     add("--unit", choices=tuple(_UNITS), default=unit, help="what is counted")
@@ -371,7 +368,9 @@ def offer(options: argparse.Namespace) -> Offer:
         scenario=common.scenario(options),
         unit=unit,
         objective=replace(
-            common.objective(options), quantile=options.quantile, first_words_ms=options.first_words_ms
+            common.objective(options),
+            quantile=options.quantile,
+            first_words_ms=options.first_words_ms if _counts_partials(options) else None,
         ),
         step_s=options.step_s,
         # Only `sweep` has it.
@@ -394,22 +393,32 @@ def _plan(options: argparse.Namespace, model: str, **bounds: Any) -> Plan:
     return Plan(**(common.fields_of(options, Plan) | own))
 
 
-def _settings(options: argparse.Namespace, *, several: bool = False) -> dict[str, Any]:
-    """Raises `LoadtestError` for what a model without weights cannot show."""
-    settings = common.settings(options, several=several)
+def _counts_partials(options: argparse.Namespace) -> bool:
+    """Whether the objective asks for translations of what is still being said."""
+    meetings = _UNITS[options.unit] is Unit.MEETINGS
+    return bool(meetings and options.partial_every_s and options.first_words_ms)
+
+
+def check_partials(options: argparse.Namespace, settings: Mapping[str, Any]) -> None:
+    """Raises `LoadtestError` where partials count and the model has no weights: every load would miss the
+    objective."""
     engines = [settings.get("engine", {}), *settings.get("engines", [])]
-    if any(engine.get("extra", {}).get("load_format") == "dummy" for engine in engines):
+    dummy = any(engine.get("extra", {}).get("load_format") == "dummy" for engine in engines)
+    if dummy and _counts_partials(options):
         # The gateway takes what runs into the limit of an answer for repetition, and shows it to no reader.
-        why = "a model without weights ends no answer by itself, so no partial of it is ever shown; leave it out."
-        common.refuse(options, ["first_words_ms"], why)
-    return settings
+        raise LoadtestError(
+            "A model without weights ends no answer by itself, so none of its partials is shown and no load would "
+            "keep the objective: let finals alone count (--first-words-ms 0), or leave partials out "
+            "(--partial-every-s 0)."
+        )
 
 
 def _system(options: argparse.Namespace, say: Say) -> tuple[str, AbstractAsyncContextManager[Running]]:
     """The gateway under test, and its model for people. Raises `LoadtestError` for settings with which none would
     start, and for any of a gateway that runs already."""
     if options.url is None:
-        settings = _settings(options, several=True)
+        settings = common.settings(options, several=True)
+        check_partials(options, settings)
         return common.model_name(settings), gateway(settings, say, workers=options.workers)
     why = "a gateway that runs already has its settings; --url leaves no room for others."
     common.refuse(options, common.ENGINE_OPTIONS, why)
@@ -436,12 +445,7 @@ async def _sweep(options: argparse.Namespace, say: Say) -> Results:
     if _UNITS[options.unit] is Unit.MEETINGS:
         common.refuse(options, ["retries"], "it is for single requests (--unit requests); leave it out.")
     plan = _plan(options, model, resolution=0.1, confirms=False, past=(1.5, 2.0))
-    return await curve("sweep", plan, system, say)
-
-
-async def _capacity(options: argparse.Namespace, say: Say) -> Results:
-    model, system = _system(options, say)
-    return await curve("capacity", _plan(options, model, both_sides=True), system, say)
+    return await curve(plan, system, say)
 
 
 def _add_recommend(parser: argparse.ArgumentParser) -> None:
@@ -457,7 +461,8 @@ def _add_recommend(parser: argparse.ArgumentParser) -> None:
 
 
 async def _recommend(options: argparse.Namespace, say: Say) -> Results:
-    settings = _settings(options)
+    settings = common.settings(options)
+    check_partials(options, settings)
     on_gpu = settings.get("engine", {}).get("kind") != "simulated" and hardware.memory_mib() is not None
     plan = _plan(options, common.model_name(settings), resolution=0.03)
     own: dict[str, Any] = {
@@ -479,15 +484,6 @@ SWEEP = Command(
     "objective, what comes out there, what is full then. Exit status 1 when the driver was the limit.",
     _add_sweep,
     _sweep,
-)
-
-CAPACITY = Command(
-    "capacity",
-    "the most meetings, or requests a second, under an objective",
-    "Finds the largest load that one gateway carries while it keeps an objective, by bisection over real runs, "
-    "and confirms it with other talk. Exit status 1 where it could not be confirmed.",
-    lambda parser: _add(parser, "--max-num-seqs", "--url", time_limit_s=1_800, unit="meetings", runs=16),
-    _capacity,
 )
 
 RECOMMEND = Command(

@@ -36,8 +36,6 @@ class Bounds(Struct, frozen=True):
     runs: int = 16
     # Whether the answer gets a second run, twice as long.
     confirms: bool = True
-    # Whether the load above the answer gets one too, so that one unlucky run does not make the answer too small.
-    both_sides: bool = False
     # Multiples of the answer that are offered in the end, to show an overload.
     past: tuple[float, ...] = ()
 
@@ -165,8 +163,6 @@ def _next_run(book: _Book, bounds: Bounds) -> Run | None:
             return Run(between)
     if bounds.confirms and not book.kept[low]:
         return Run(low, long=True)
-    if bounds.both_sides and high is not None and not book.lost[high]:
-        return Run(high, long=True)
     return None
 
 

@@ -313,7 +313,6 @@ class Spoken:
                 first_s=None if first_s is None else round(first_s, 6),
                 done_s=round(open_line.came_s, 6) if good else None,
                 tokens=open_line.translations.tokens if good else 0,
-                chars=len(text),
                 text=text if self.tally.keep_text else "",
                 failed=failed,
                 began_s=round(began_s, 6) if self._partials else None,

@@ -54,8 +54,8 @@ class Lag:
     def use(self, cpu_s: float, elapsed_s: float) -> ProcessUse:
         """What the process used, with its lag."""
         late_s = self._late_s or [0.0]
-        p50_ms, p99_ms, max_ms = (round(nearest_rank(late_s, share) * 1000, 3) for share in (0.5, 0.99, 1.0))
-        return ProcessUse(round(cpu_s, 4), round(elapsed_s, 4), p50_ms, p99_ms, max_ms)
+        p99_ms, max_ms = (round(nearest_rank(late_s, share) * 1000, 3) for share in (0.99, 1.0))
+        return ProcessUse(round(cpu_s, 4), round(elapsed_s, 4), p99_ms, max_ms)
 
 
 # Latencies of each kind that are kept, of all client processes together.
@@ -166,7 +166,6 @@ class Answer:
             first_s=None if self.first_s is None else round(self.first_s - tally.begin_s, 6),
             done_s=round(self.done_s - tally.begin_s, 6) if good and self.done_s is not None else None,
             tokens=self.tokens,
-            chars=len(self.text),
             text=self.text if tally.keep_text else "",
             failed=self.failed,
         )

@@ -274,7 +274,7 @@ async def run(plan: PartialsPlan, say: Say) -> PartialsResult:
         async with asyncio.timeout(plan.time_limit_s), gateway(settings, say) as running:
             assert isinstance(running.address, WebSocketGateway)  # noqa: S101 -- what a gateway has
             url = running.address.url
-            warm_up = corpus_streams(plan.seed + _WARM_UP_SEED_STEP, PIVOT, _targets(PIVOT), 2)
+            warm_up = corpus_streams(plan.seed + _WARM_UP_SEED_STEP, PIVOT, 2)
             await _phase(plan, url, Arm.ALONE, PIVOT, warm_up, "warming-up", say)
             for source, streams in spoken.items():
                 for arm in Arm:
@@ -310,7 +310,7 @@ def planned_streams(plan: PartialsPlan, source: str) -> list[Stream]:
     known_languages(source)
     count = plan.streams if source == PIVOT else -(-plan.streams // 4)
     return [
-        *corpus_streams(plan.seed, source, _targets(source), count),
+        *corpus_streams(plan.seed, source, count),
         *handwritten_streams(source)[: plan.handwritten],
     ]
 

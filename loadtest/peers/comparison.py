@@ -318,7 +318,6 @@ def _add(parser: argparse.ArgumentParser) -> None:
         help="requests in flight, one level each",
     )
     add("--round-s", type=from_(0.1, 600), default=6.0, metavar="S", help="about how long a round takes")
-    add("--utterances", type=between(1, 1_000_000), metavar="N", help="in a round, instead of --round-s")
     add(
         "--bars",
         action="store_true",

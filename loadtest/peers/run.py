@@ -25,6 +25,7 @@ from gateway.domain.errors import GatewayError
 from gateway.engine import engine_options
 from gateway.engines.prompting import model_config
 from gateway.text.segments import segments
+from loadtest.baselines.workers import baseline
 from loadtest.driving.driver import Driven, Driver, driver
 from loadtest.measuring import measure
 from loadtest.options import Say, check, merged, shown, with_share
@@ -34,8 +35,8 @@ from loadtest.systems.gateway import gateway
 from loadtest.systems.prompting import gateway_settings
 from loadtest.systems.server import Running, attempted, free_port, standing, together
 from loadtest.systems.vllm_serve import vllm_serve
-from loadtest.talk.scenario import Scenario, request_lines
-from loadtest.trial.values import Address, Closed, EngineInProcess, Line, Trial, WebSocketGateway
+from loadtest.talk.scenario import Scenario, Shape, request_lines
+from loadtest.trial.values import Address, Closed, EngineInProcess, Http, Line, Trial, WebSocketGateway
 
 GATEWAY, DIRECT = "gateway", "asyncllm"
 SERVE, SERVE_TUNED, SERVE_WORKERS = "vllm-serve", "vllm-serve-tuned", "vllm-serve-workers"
@@ -48,7 +49,7 @@ class Peer(Struct, frozen=True):
 
     name: str
     # Through what the lines reach the engine.
-    route: Literal["gateway", "asyncllm", "vllm-serve"]
+    route: Literal["gateway", "asyncllm", "vllm-serve", "baseline"]
     # Settings of a gateway, sections nested.
     settings: dict[str, Any]
     # Arguments of `vllm_serve`.
@@ -58,6 +59,14 @@ class Peer(Struct, frozen=True):
     port: int | None = None
     # For a gateway with an engine of its own; None: one process, without a store.
     workers: int | None = None
+    # Which baseline; of any other route nothing.
+    architecture: str = ""
+    # Of its lines; None: the scenario's.
+    shape: Shape | None = None
+
+    @property
+    def engines(self) -> int:
+        return 2 if self.architecture == "two-workers" else 1
 
 
 class _Variant(Struct, frozen=True, forbid_unknown_fields=True):
@@ -162,6 +171,8 @@ def system(peer: Peer, say: Say) -> AbstractAsyncContextManager[Running]:
             return nullcontext(Running(peer.name, EngineInProcess(peer.settings, peer.port), shown(peer.settings)))
         case "vllm-serve":
             return vllm_serve(peer.settings, say, arguments=peer.arguments, tuned=peer.tuned, name=peer.name)
+        case "baseline":
+            return baseline(peer.architecture, peer.settings, say, name=peer.name)
 
 
 def _check_engine(peers: Sequence[Peer]) -> None:
@@ -181,6 +192,9 @@ _SEEDS_APART, _WARM_UP_SEED = 10_000, 5_000_000
 # turn, in which fewer and fewer are in flight.
 _WARM_UP_TURNS, _LEAST_WARM_UP, _LEAST_TURNS = 4, 8, 4
 
+# To a queue in front of a worker it makes no difference how many wait, and each turn takes long.
+_WARM_UP_TURNS_QUEUED, _LEAST_TURNS_QUEUED = 1, 2
+
 # A round begins with all that are in flight at the same moment, which nothing later in it is like: that part is no
 # part of the trial, unless it would be too much of it.
 _BURST_S = 0.5
@@ -199,23 +213,23 @@ class PeersPlan(Struct, frozen=True, kw_only=True):
     # Requests in flight, one level each.
     in_flight: tuple[int, ...]
     repetitions: int = 3
-    # About how long a round takes, seconds; or how many utterances it has.
+    # About how long a round takes, seconds.
     round_s: float = 6.0
-    utterances: int | None = None
     scenario: Scenario = Scenario()
     # Lines to say instead of the scenario's.
     replayed: tuple[Line, ...] = ()
     # Client processes.
     processes: int = 1
     time_limit_s: float = 3_600.0
+    # Whether all say the same lines, divided as a gateway does; else each says whole ones, for its own speed.
+    alike: bool = True
 
-    @property
-    def workload(self) -> str:
-        """For people."""
+    def workload(self, peer: Peer) -> str:
+        """For people: what this one is asked."""
         if self.replayed:
             return f"{len(self.replayed)} lines of a file, as often as needed"
         said = self.scenario
-        return f"{said.shape} lengths, seed {said.seed}, {said.source} to {', '.join(said.targets)}"
+        return f"{peer.shape or said.shape} lengths, seed {said.seed}, {said.source} to {', '.join(said.targets)}"
 
 
 class Outcome(Struct):
@@ -229,15 +243,21 @@ class Outcome(Struct):
     cut_short: str = ""
 
 
-async def run(plan: PeersPlan, say: Say) -> Outcome:
+async def run(plan: PeersPlan, say: Say, groups: Sequence[Sequence[Peer]] = ()) -> Outcome:
     """All rounds that there is time for, until it is interrupted.
 
-    A system that cannot go on is left out from then on.
+    groups: of the plan's peers, those that run at the same time; without them all do. A system that cannot go on
+    is left out from then on.
     Raises `CancelledError` when the interruption comes before the first round is over.
     """
     rounds = _Rounds(plan, say)
     outcome = rounds.outcome
-    outcome.cut_short = await until_it_ends(rounds.play(), plan.time_limit_s, lambda: bool(outcome.trials))
+
+    async def play() -> None:
+        for group in groups or [plan.peers]:
+            await rounds.play(group)
+
+    outcome.cut_short = await until_it_ends(play(), plan.time_limit_s, lambda: bool(outcome.trials))
     return outcome
 
 
@@ -246,11 +266,12 @@ class _Rounds:
         self.outcome = Outcome([], {}, {})
         self._plan = plan
         self._say = say
+        self._peers = {peer.name: peer for peer in plan.peers}
         # The clients that hold an engine, by the systems that are on it.
         self._engines: dict[str, Driver] = {}
 
-    async def play(self) -> None:
-        peers = self._plan.peers
+    async def play(self, peers: Sequence[Peer]) -> None:
+        """All levels of systems that run at the same time."""
         names = [peer.name for peer in peers]
         async with together(*(attempted(system(peer, self._say)) for peer in peers)) as started:
             running = standing(names, started, self._fails).values()
@@ -295,10 +316,10 @@ class _Rounds:
         load = Closed(in_flight)
         per_s = {each.name: await self._warm_up(each, own, in_flight) for each, own in pairs}
         for repetition in range(1, self._plan.repetitions + 1):
-            lines = self._lines(in_flight, repetition, self._count(in_flight, per_s))
             trials: list[Trial] = []
             for each, own in pairs if repetition % 2 else reversed(pairs):
                 if self._takes_part(each):
+                    lines = self._lines(each, in_flight, repetition, self._count(each, in_flight, per_s))
                     limit_s = _LIMIT_TIMES * len(lines) / per_s[each.name] + _LIMIT_S
                     trials += await self._round(each, own, lines, load, repetition, limit_s)
             if repetition == 1:
@@ -306,7 +327,8 @@ class _Rounds:
 
     async def _warm_up(self, running: Running, own: Driver, in_flight: int) -> float:
         """How many lines a second it translates, roughly; a small number where it does not."""
-        lines = self._lines(in_flight, 0, max(_WARM_UP_TURNS * in_flight, _LEAST_WARM_UP))
+        turns = _WARM_UP_TURNS_QUEUED if isinstance(running.address, Http) else _WARM_UP_TURNS
+        lines = self._lines(running, in_flight, 0, max(turns * in_flight, _LEAST_WARM_UP))
         stage = f"{_title(running, in_flight)}, warming up"
         try:
             await self._forget(running)
@@ -330,11 +352,11 @@ class _Rounds:
                 load,
                 name=_title(running, load.in_flight),
                 repetition=repetition,
-                workload=self._plan.workload,
+                workload=self._plan.workload(self._peers[running.name]),
                 say=self._say,
                 limit_s=limit_s,
                 keep_text=repetition == 1,
-                discard_s=_BURST_S if self._plan.utterances is None and self._plan.round_s > 4 * _BURST_S else 0.0,
+                discard_s=_BURST_S if self._plan.alike and self._plan.round_s > 4 * _BURST_S else 0.0,
                 allow_bottleneck=True,
             )
         except LoadtestError as error:
@@ -348,24 +370,26 @@ class _Rounds:
         if (holder := self._engines.get(running.name)) is not None:
             await holder.reset_prefix_cache()
 
-    def _count(self, in_flight: int, per_s: dict[str, float]) -> int:
-        """Lines of a round: as many as take so long for a system of middling speed, and those of the last turn, in
-        which fewer and fewer are in flight."""
-        if self._plan.utterances is not None:
-            return max(self._plan.utterances, in_flight)
+    def _count(self, running: Running, in_flight: int, per_s: dict[str, float]) -> int:
+        """Lines of a round: as many as take so long for the system or, where all say the same, for one of middling
+        speed, and those of the last turn, in which fewer and fewer are in flight."""
         speeds = [speed for name, speed in per_s.items() if name not in self.outcome.failures]
-        middling = statistics.median(speeds) if speeds else 0.0
-        return max(math.ceil(self._plan.round_s * middling), _LEAST_TURNS * in_flight) + in_flight
+        speed = (statistics.median(speeds) if speeds else 0.0) if self._plan.alike else per_s[running.name]
+        turns = _LEAST_TURNS_QUEUED if isinstance(running.address, Http) else _LEAST_TURNS
+        return max(math.ceil(self._plan.round_s * speed), turns * in_flight) + in_flight
 
-    def _lines(self, in_flight: int, repetition: int, count: int) -> list[Line]:
+    def _lines(self, running: Running, in_flight: int, repetition: int, count: int) -> list[Line]:
         """Lines of one repetition; repetition 0 warms up."""
         begin = _SEEDS_APART * repetition + in_flight if repetition else _WARM_UP_SEED + in_flight
-        if said := self._plan.replayed:
+        if file := self._plan.replayed:
             lines = [
-                replace(said[number % len(said)], due_s=0.0, partials=()) for number in range(begin, begin + count)
+                replace(file[number % len(file)], due_s=0.0, partials=()) for number in range(begin, begin + count)
             ]
         else:
-            lines = request_lines(replace(self._plan.scenario, seed=self._plan.scenario.seed + begin), count)
+            said, shape = self._plan.scenario, self._peers[running.name].shape
+            lines = request_lines(replace(said, seed=said.seed + begin, shape=shape or said.shape), count)
+        if not self._plan.alike:
+            return lines
         # A gateway translates each segment by itself: so that the others do the same work, that is what is said.
         parts = [
             replace(line, text=text.strip())

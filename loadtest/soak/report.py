@@ -15,7 +15,7 @@ from msgspec import Struct, to_builtins
 
 from loadtest.options import model_name
 from loadtest.soak.faults import OF_EVERYBODY, WHAT, Fault, FaultKind
-from loadtest.trial.content import Chart, Mark, Series, Table, tabulated
+from loadtest.trial.content import Chart, Series, Table, tabulated
 from loadtest.trial.values import Finding, Results
 
 # How soon after a fault all has to be well again.
@@ -300,7 +300,7 @@ def _charts(result: SoakResult) -> list[Chart]:
                 Series(name, minutes, list(map(value, result.samples)), markers=False)
                 for name, value in lines.items()
             ],
-            marks=[Mark(kind if naming else "", at, "x") for at, kind in faults],
+            marks=[(kind if naming else "", at) for at, kind in faults],
         )
 
     return [

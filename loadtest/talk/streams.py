@@ -104,7 +104,7 @@ class Revision(Struct, frozen=True):
 
 
 class Stream(Struct, frozen=True):
-    """One utterance as a recogniser sends it. references: target language → the corpus's own translation."""
+    """One utterance as a recogniser sends it."""
 
     id: str
     lang: str
@@ -112,10 +112,9 @@ class Stream(Struct, frozen=True):
     origin: Origin
     revisions: tuple[Revision, ...]
     final: Revision
-    references: dict[str, str] = {}
 
 
-def corpus_streams(seed: int, lang: str, targets: Sequence[str], count: int) -> list[Stream]:
+def corpus_streams(seed: int, lang: str, count: int) -> list[Stream]:
     """The first `count` streams in `lang`, from sentences of the corpus."""
     rng = random.Random(f"partials/{seed}/{lang}")
     sentences = random.Random(f"partials/{seed}")
@@ -141,9 +140,6 @@ def corpus_streams(seed: int, lang: str, targets: Sequence[str], count: int) -> 
                 origin=Origin.CORPUS,
                 revisions=tuple(revisions),
                 final=Revision(end_ms + rng.randint(*_LAST_WORD_MS), final),
-                references={
-                    target: _joined([each.written[target].text for each in parts], target) for target in targets
-                },
             )
         )
     return streams

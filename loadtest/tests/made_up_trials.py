@@ -55,7 +55,7 @@ def _record(number: int, sent_s: float, waits_s: float, token_s: float, limit_s:
     if done_s > limit_s:
         came_s = first_s if first_s <= limit_s else None
         return Record(f"l{number}", "en", sent_s, sent_s, came_s, None, failed="time limit")
-    return Record(f"l{number}", "en", sent_s, sent_s, first_s, done_s, tokens=tokens, chars=tokens * 4)
+    return Record(f"l{number}", "en", sent_s, sent_s, first_s, done_s, tokens=tokens)
 
 
 def a_trial(records: Sequence[Record] = (), **changes: Any) -> Trial:
@@ -88,7 +88,7 @@ def _trial(name: str, load: Load, records: list[Record], busy: float, *, gpu: bo
     own: dict[str, Any] = {
         **{"name": name, "workload": _WORKLOAD, "load": load, "elapsed_s": elapsed_s, "samples": samples},
         **{"delivered": Delivered(frames=tokens, bytes=tokens * 120, finals=len(records)), "cpu_s": used_s},
-        **{"clients": [ProcessUse(0.2 * elapsed_s, elapsed_s, 0.2, 0.5, 3.0)], "memory_mib": 812.0},
+        **{"clients": [ProcessUse(0.2 * elapsed_s, elapsed_s, 0.5, 3.0)], "memory_mib": 812.0},
     }
     return a_trial(records, **own, **changes)
 
@@ -125,15 +125,6 @@ def closed_trial(
     )
 
 
-def sweep(seed: int = 1, *, gpu: bool = True) -> list[Trial]:
-    """An open loop past its knee."""
-    return [
-        open_trial(per_s, repetition, seed, gpu=gpu)
-        for per_s in (10, 20, 40, 60, 70, 80, 100, 120)
-        for repetition in (1, 2)
-    ]
-
-
 def comparison(seed: int = 1, *, levels: Sequence[int] = (1, 5, 10, 25), gpu: bool = True) -> list[Trial]:
     """Three systems in a closed loop."""
     systems = (("gateway", 32, 0.012), ("asyncllm", 32, 0.0115), ("vllm-serve", 32, 0.02))
@@ -143,17 +134,6 @@ def comparison(seed: int = 1, *, levels: Sequence[int] = (1, 5, 10, 25), gpu: bo
         for repetition in (1, 2, 3)
         for system, slots, token_s in systems
     ]
-
-
-def journey(seed: int = 1) -> list[Trial]:
-    """One after another, in both kinds of loop, and in meetings."""
-    systems = (("one worker", 1, 0.006), ("two workers", 2, 0.009), ("static batches", 8, 0.02))
-    closed = [
-        closed_trial(system, in_flight, 1, seed, slots=slots, token_s=token_s)
-        for in_flight in (1, 5, 10, 15, 20, 25)
-        for system, slots, token_s in (*systems, ("gateway", 32, 0.012))
-    ]
-    return [*closed, *(open_trial(per_s, 1, seed, meetings=True) for per_s in (10, 30, 60))]
 
 
 FINDINGS = [
@@ -210,6 +190,11 @@ def write(results: Results, kind: str, folder: Path) -> str:
     return gzip.decompress((folder / report.RESULT).read_bytes()).decode()
 
 
+def read(folder: Path) -> report.Report:
+    """The result in a folder."""
+    return msgspec.json.decode(gzip.decompress((folder / report.RESULT).read_bytes()), type=report.Report)
+
+
 def table_of(results: Results, kind: str = "run") -> str:
-    """The table of its report, without what is said of its charts."""
+    """The table of its report."""
     return markdown(report.parts(as_report(results, kind)))

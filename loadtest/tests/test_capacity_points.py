@@ -96,8 +96,6 @@ def test_one_unlucky_run_does_not_decide() -> None:
 
     bounds = Bounds(whole=True, runs=24)
     assert play(capacity_search(9, bounds), unlucky)[0].capacity == 8
-    both = Bounds(whole=True, runs=24, both_sides=True)
-    assert play(capacity_search(9, both), unlucky)[0].capacity == 12
 
 
 @pytest.mark.parametrize("stop", [Ended.TIME, Ended.DRIVER, Ended.FAILED, Ended.INTERRUPTED])
@@ -106,11 +104,6 @@ def test_a_stopped_search_keeps_its_answer(stop: Ended) -> None:
     found, _ = play(capacity_search(2, Bounds(whole=True)), lambda _run: next(told))
     assert found == Found(2, None, stop, 1)
     assert (found.ended.cut_short, found.ended.confirmed) == (True, False)
-    # What was confirmed stays so when the time is up before the load above it gets its second run.
-    bounds = Bounds(whole=True, both_sides=True)
-    found, runs = play(capacity_search(2, bounds), lambda run: stop if run == Run(3, True) else run.load <= 2)
-    assert (found.capacity, found.ended) == (2, Ended.CONFIRMED)
-    assert runs[-1] == Run(3, long=True)
 
 
 @given(limit=st.integers(1, 500), start=st.integers(1, 500))
@@ -135,11 +128,10 @@ def test_rates_are_found_within_the_resolution(limit: float, start: float) -> No
     limit=st.floats(0.01, 2_000),
     seed=st.integers(0, 1_000),
     runs=st.integers(2, 20),
-    both=st.booleans(),
     whole=st.booleans(),
 )
-def test_a_noisy_system_gets_no_extra_runs(limit: float, seed: int, runs: int, both: bool, whole: bool) -> None:
-    bounds = Bounds(high=1_000, whole=whole, runs=runs, both_sides=both)
+def test_a_noisy_system_gets_no_extra_runs(limit: float, seed: int, runs: int, whole: bool) -> None:
+    bounds = Bounds(high=1_000, whole=whole, runs=runs)
     found, asked = play(capacity_search(10, bounds), noisy(limit, seed))
     assert len(asked) == found.runs <= runs
     assert all(bounds.low <= run.load <= bounds.high for run in asked)
@@ -369,7 +361,7 @@ def test_used_cores_are_compared_with_usable_cores() -> None:
     assert told(16, 16) == "the CPU (32.0 of the machine's 34 cores)"
 
 
-LATE = ProcessUse(cpu_s=1, elapsed_s=10, lag_p50_ms=1, lag_p99_ms=150, lag_max_ms=400)
+LATE = ProcessUse(cpu_s=1, elapsed_s=10, lag_p99_ms=150, lag_max_ms=400)
 
 
 def test_the_driver_is_blamed_alone() -> None:
@@ -398,7 +390,7 @@ def test_few_translations_are_pointed_out() -> None:
 
 
 def told(points: list[Point], swept: Found) -> dict[str, str]:
-    return {each.name: each.value for each in findings(points, swept, REQUESTS, "sweep")}
+    return {each.name: each.value for each in findings(points, swept, REQUESTS)}
 
 
 def test_a_sweep_tells_knee_and_limit() -> None:
@@ -423,7 +415,7 @@ def test_partial_tokens_are_told_with_partials() -> None:
 
     points = [carrying(4, 275), carrying(8, 60), carrying(16, 49)]
     swept = Found(16, None, Ended.COMPLETE, 3)
-    [found] = [each for each in findings(points, swept, MEETINGS, "sweep") if "tokens of partials" in each.name]
+    [found] = [each for each in findings(points, swept, MEETINGS) if "tokens of partials" in each.name]
     # Fewer than its finals have: they are not counted over quite the same time.
     assert found.value == "0"
     assert "At 4 meetings 4.5:" in found.note
@@ -433,7 +425,7 @@ def test_partial_tokens_are_told_with_partials() -> None:
     silent = [point([100.0] * 100, Run(16), MEETINGS)]
     finals_alone = replace(MEETINGS, scenario=replace(MEETINGS.scenario, partial_every_s=None))
     for offered, seen in ((MEETINGS, silent), (finals_alone, points)):
-        assert not [each for each in findings(seen, swept, offered, "sweep") if "partials" in each.name]
+        assert not [each for each in findings(seen, swept, offered) if "partials" in each.name]
     assert not any("partials" in name for name in points_table(points, Unit.REQUESTS).head)
 
 
@@ -457,9 +449,7 @@ def test_first_words_count_if_asked_for() -> None:
     assert (kept.kept, starved.kept) == (True, False)
     assert starved.summary.missed == ("first words of what is being said", "partials translated")
     assert spoken([400.0] * 90 + [2_100.0] * 10, 0.2, offer=MEETINGS).kept
-    said = {
-        each.name: each for each in findings([kept, starved], Found(4, 8, Ended.COMPLETE, 2), WATCHED, "sweep")
-    }
+    said = {each.name: each for each in findings([kept, starved], Found(4, 8, Ended.COMPLETE, 2), WATCHED)}
     assert "not kept: first words of what is being said, partials translated" in said[KNEE].note
     assert said["first words there, since the utterance began, p50 / p99"].value == "400 / 400 ms"
     assert said["partials translated there"].value == "90%"
@@ -474,7 +464,7 @@ def test_first_words_count_if_asked_for() -> None:
 
 def test_first_words_otherwise_do_not_count() -> None:
     starved = spoken([2_100.0] * 100, 0.2, offer=MEETINGS)
-    found = findings([starved], Found(8, None, Ended.COMPLETE, 1), MEETINGS, "sweep")
+    found = findings([starved], Found(8, None, Ended.COMPLETE, 1), MEETINGS)
     (told,) = [each for each in found if each.name == "partials translated there"]
     assert told.value == "20%"
     assert "--first-words-ms" in told.note
@@ -496,7 +486,7 @@ def test_a_load_kept_above_is_no_knee() -> None:
         point([4_000.0] * 100, Run(40)),
     ]
     swept = Found(10, None, Ended.COMPLETE, 3)
-    knee = findings(points, swept, REQUESTS, "sweep")[0]
+    knee = findings(points, swept, REQUESTS)[0]
     assert knee.value == "10/s"
     assert "20/s, did not keep it" in knee.note
     assert "Yet 30/s kept it again" in knee.note
@@ -535,14 +525,14 @@ def test_a_sweep_that_kept_nothing_says_so() -> None:
     ("until", "option"), [(Ended.RUNS, "--runs"), (Ended.TIME, "--time-limit-s"), (Ended.COMPLETE, "")]
 )
 def test_an_incomplete_curve_names_its_option(until: Ended, option: str) -> None:
-    found = findings([point([100.0] * 100, Run(10))], Found(10, None, until, 3), REQUESTS, "sweep")
+    found = findings([point([100.0] * 100, Run(10))], Found(10, None, until, 3), REQUESTS)
     named = [word.strip("().") for each in found for word in each.note.split() if word.startswith("(--")]
     assert named == [option] * bool(option)
 
 
 def test_a_limiting_driver_fails_the_sweep() -> None:
     late = point([400.0] * 10, Run(20), clients=[LATE], settings={DRIVER_WAS_THE_LIMIT: "It was late."})
-    found = findings([point([100.0] * 100, Run(10)), late], Found(10, None, Ended.TIME, 3), REQUESTS, "sweep")
+    found = findings([point([100.0] * 100, Run(10)), late], Found(10, None, Ended.TIME, 3), REQUESTS)
     assert [each.name for each in found if each.passed is False] == [driver_limit(late).name]
     assert "It was late." in found[-1].note
     # Nothing is said of the gateway from such a run.

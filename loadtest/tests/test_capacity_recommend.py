@@ -24,7 +24,6 @@ from loadtest.capacity import recommend as recommending
 from loadtest.capacity.curve import Bench, Plan, curve, findings, follow, slots
 from loadtest.capacity.points import Measured, Offer, Point, Unit
 from loadtest.capacity.recommend import (
-    CAPACITY,
     RECOMMEND,
     SWEEP,
     RecommendPlan,
@@ -88,9 +87,8 @@ async def test_a_run_lost_by_the_driver_repeats() -> None:
     assert asked == [4, 4, 8, 8, 8]
     assert [(each.load, each.driver) for each in points] == [(4, None), (8, "It was late.")]
     assert (found.capacity, found.ended) == (4, Ended.DRIVER)
-    # Nothing to plan with, without a second run.
     told = findings(points, found, OFFER)
-    assert [each.name for each in told if each.passed is False] == ["capacity", "the driver"]
+    assert [each.name for each in told if each.passed is False] == ["the driver"]
 
 
 @asynccontextmanager
@@ -103,7 +101,7 @@ async def swept(monkeypatch: pytest.MonkeyPatch, one: Callable[[Run], Awaitable[
     bench = SimpleNamespace(measure=one, takes_s=lambda _run: 0.001)
     monkeypatch.setattr(curving, "Bench", lambda *_, **__: bench)
     plan = Plan(offer=OFFER, model="m", start=1, bounds=Bounds(whole=True, confirms=False))
-    return await curve("sweep", plan, a_gateway(), lambda _line: None)
+    return await curve(plan, a_gateway(), lambda _line: None)
 
 
 @pytest.mark.parametrize(
@@ -243,8 +241,6 @@ async def test_the_smallest_equal_batch_is_recommended(monkeypatch: pytest.Monke
     assert isinstance(runs, Table)
     assert [row[0] for row in table.rows][1] == "8 sequences (recommended)"
     assert len(runs.rows) == len([size for size, _ in gateways.runs if size == 8])
-    (chart,) = report.charts
-    assert list(chart.series[0].x)[:3] == [4, 8, 16]
 
 
 async def test_an_unstartable_gateway_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,7 +299,7 @@ async def test_an_interrupted_recommendation_tells_what_was_tried(monkeypatch: p
 async def test_nothing_that_is_kept_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     report = await recommended(Gateways(dict.fromkeys((4, 8, 16, 32), 0)), monkeypatch)
     assert [each.name for each in report.findings if each.passed is False] == ["a recommendation"]
-    assert (report.charts, report.files) == ([], {})
+    assert report.files == {}
 
 
 # ---------------------------------------------------------------- the commands, on the simulated engine
@@ -317,27 +313,49 @@ SIMULATED = (
 
 def test_the_options_make_an_offer() -> None:
     given = ("--out", "o", "--targets", "ja,es", "--people", "3", "--quantile", "0.95", "--objective-ms", "200")
-    offered = offer(parsed(CAPACITY, *given, "--seed", "7"))
+    offered = offer(parsed(RECOMMEND, *given, "--seed", "7"))
     scenario = Scenario(seed=7, targets=("ja", "es"), people=3, partial_every_s=0.3)
-    assert offered == Offer(scenario=scenario, unit=Unit.MEETINGS, objective=Objective(200, 0.95), step_s=20)
-    quiet = offer(parsed(CAPACITY, "--out", "o", "--partial-every-s", "0", "--scenario", "uniform"))
+    objective = Objective(200, 0.95, first_words_ms=3_000.0)
+    assert offered == Offer(scenario=scenario, unit=Unit.MEETINGS, objective=objective, step_s=20)
+    quiet = offer(parsed(RECOMMEND, "--out", "o", "--partial-every-s", "0", "--scenario", "uniform"))
     assert (quiet.scenario.partial_every_s, quiet.scenario.shape) == (None, "uniform")
     assert "without partials" in quiet.workload
-    watched = offer(parsed(RECOMMEND, "--out", "o", "--first-words-ms", "1500"))
-    assert watched.objective == Objective(first_words_ms=1_500.0)
     assert "partials" not in offer(parsed(SWEEP, "--out", "o")).workload
     assert parsed(SWEEP, "--out", "o", "--loads", "5,7.5,5").loads == (5, 7.5)
     # No size of the batch is set for all candidates.
     several = parsed(RECOMMEND, "--out", "o", "--max-num-seqs", "4,16")
     assert (several.seqs, settings(several)["engine"]) == ((4, 16), {})
-    assert parsed(CAPACITY, "--out", "o", "--max-num-seqs", "4").max_num_seqs == 4
 
 
-@pytest.mark.parametrize("command", [RECOMMEND, CAPACITY, SWEEP])
-async def test_weightless_models_have_no_first_words(command: Command) -> None:
+@pytest.mark.parametrize("command", [RECOMMEND, SWEEP])
+@pytest.mark.parametrize(
+    ("given", "first_words_ms"),
+    [
+        ((), 3_000.0),
+        (("--first-words-ms", "1500"), 1_500.0),
+        (("--first-words-ms", "0"), None),
+        (("--partial-every-s", "0"), None),
+    ],
+)
+def test_partials_count_unless_told_otherwise(
+    command: Command, given: tuple[str, ...], first_words_ms: float | None
+) -> None:
+    offered = offer(parsed(command, "--out", "o", "--unit", "meetings", *given))
+    assert offered.objective == Objective(first_words_ms=first_words_ms)
+
+
+def test_requests_have_no_partials_to_count() -> None:
+    assert offer(parsed(SWEEP, "--out", "o")).objective == Objective()
+
+
+@pytest.mark.parametrize("command", [RECOMMEND, SWEEP])
+async def test_weightless_models_show_no_partials(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recommending, "gateway", lambda *_, **__: pytest.fail("nothing is started"))
     given = ("--out", "o", "--unit", "meetings", "--set", 'engine.extra.load_format="dummy"')
-    with pytest.raises(LoadtestError, match=r"--first-words-ms: a model without weights"):
-        await command.run(parsed(command, *given, "--first-words-ms", "1500"), lambda _said: None)
+    with pytest.raises(LoadtestError, match=r"none of its partials is shown.*--first-words-ms 0"):
+        await command.run(parsed(command, *given), lambda _said: None)
+    for finals_alone in (("--first-words-ms", "0"), ("--partial-every-s", "0")):
+        recommending.check_partials(options := parsed(command, *given, *finals_alone), settings(options))
 
 
 def test_a_sweep_offers_retrying_clients() -> None:
@@ -348,21 +366,21 @@ def test_a_sweep_offers_retrying_clients() -> None:
 
 
 @pytest.mark.parametrize(("command", "given", "named"), [
-    (CAPACITY, ("--url", "http://127.0.0.1:9", "--max-num-seqs", "64"), "--max-num-seqs:"),
-    (CAPACITY, ("--url", "http://127.0.0.1:9", "--config", "nosuchfile.toml"), "--config:"),
+    (SWEEP, ("--url", "http://127.0.0.1:9", "--max-num-seqs", "64"), "--max-num-seqs:"),
+    (SWEEP, ("--url", "http://127.0.0.1:9", "--config", "nosuchfile.toml"), "--config:"),
     (SWEEP, ("--url", "http://127.0.0.1:9", "--set", "max_waiting=1", "--loads", "1"), "--set:"),
     (SWEEP, ("--people", "3"), "--people:"),
     (SWEEP, ("--unit", "meetings", "--retries"), "--retries:"),
     (SWEEP, ("--first-words-ms", "900"), "--first-words-ms:"),
     (RECOMMEND, ("--first-words-ms", "900", "--partial-every-s", "0"), "--first-words-ms:"),
-    (CAPACITY, ("--unit", "requests", "--scenario", "FILE", "--targets", "ja"), "--targets:"),
+    (RECOMMEND, ("--unit", "requests", "--scenario", "FILE", "--targets", "ja"), "--targets:"),
 ])  # fmt: skip
 async def test_an_option_without_effect_is_refused(command: Command, given: tuple[str, ...], named: str) -> None:
     with pytest.raises(LoadtestError, match=named):
         await command.run(parsed(command, "--out", "o", *given), lambda _line: None)
 
 
-@pytest.mark.parametrize("command", [SWEEP, CAPACITY, RECOMMEND])
+@pytest.mark.parametrize("command", [SWEEP, RECOMMEND])
 async def test_an_unknown_language_starts_nothing(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*_: object, **__: object) -> None:
         raise AssertionError("nothing is started")

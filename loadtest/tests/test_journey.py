@@ -4,7 +4,6 @@ once on the simulated engine."""
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import re
 from collections.abc import AsyncIterator
@@ -16,41 +15,16 @@ import msgspec
 import pytest
 
 from loadtest import journey as journeys
-from loadtest.driving.driver import Driven
-from loadtest.journey import (
-    JOURNEY,
-    Outcome,
-    Round,
-    Rounds,
-    Stage,
-    System,
-    groups,
-    outcome,
-    share_in_queues,
-    stages,
-)
+from loadtest.journey import JOURNEY, Outcome, groups, missing, outcome, stages
+from loadtest.peers import run as rounds
+from loadtest.peers.run import Outcome as Played
 from loadtest.results import LoadtestError
 from loadtest.systems.server import Running
-from loadtest.talk.scenario import Scenario
 from loadtest.tests.made_up_trials import a_trial, parsed, write
 from loadtest.trial.content import Table
 from loadtest.trial.report import passed
 from loadtest.trial.summary import requests_per_s, summaries
-from loadtest.trial.values import (
-    Address,
-    Closed,
-    Delivered,
-    Finding,
-    Http,
-    Line,
-    Load,
-    Objective,
-    Record,
-    Sample,
-    Trial,
-    WebSocketGateway,
-)
-from tests.clocks import swiftly
+from loadtest.trial.values import Closed, Finding, Objective, Record, Sample, Trial
 
 ALL = (
     *("one-worker", "two-workers", "static-batching", "gateway-64-uniform"),
@@ -59,82 +33,66 @@ ALL = (
 
 
 def test_the_stages_are_in_report_order() -> None:
-    rows, systems = stages({}, {"engine": {"max_num_seqs": 24}})
+    rows = stages({}, {"engine": {"max_num_seqs": 24}})
     assert tuple(row.key for row in rows) == ALL
     told = [None if row.told is None else row.told.requests_per_s for row in rows]
     assert told == [2.2, 2.0, 5.9, 15.0, 3.5, None, 10.7, None, 16.4]
-    assert [row.key for row in rows if row.shape == "uniform"] == ["gateway-64-uniform"]
-    # Uniform and natural data go to the same gateway.
-    assert len(systems) == 8
-    gateways = {system.name: system.settings["engine"] for system in systems if not system.architecture}
-    batches = {f"gateway, {count} sequences": {"max_num_seqs": count} for count in (64, 32, 16, 8)}
-    assert gateways == {**batches, "gateway, recommended": {"max_num_seqs": 24}}
-
-
-def test_some_stages_need_only_their_systems() -> None:
-    rows, systems = stages({}, {}, only=["gateway-64", "one-worker"])
-    assert [row.key for row in rows] == ["one-worker", "gateway-64"]
-    assert [system.name for system in systems] == ["one worker", "gateway, 64 sequences"]
+    assert [row.key for row in rows if row.peer.shape == "uniform"] == ["gateway-64-uniform"]
+    batches = [row.peer.settings["engine"]["max_num_seqs"] for row in rows if row.peer.route == "gateway"]
+    assert batches == [64, 64, 32, 16, 8, 24]
+    assert [row.peer.architecture for row in rows[:3]] == ["one-worker", "two-workers", "static-batching"]
+    assert [row.key for row in stages({}, {}, only=["gateway-64", "one-worker"])] == ["one-worker", "gateway-64"]
     with pytest.raises(LoadtestError, match="no stage 'gateway-48'; there are one-worker, "):
         stages({}, {}, only=["gateway-48"])
 
 
 def test_one_worker_and_recommended_come_first() -> None:
-    _, systems = stages({}, {"engine": {"max_num_seqs": 24}})
-    one_by_one = groups(systems, None)
-    assert [len(group) for group in one_by_one] == [2, *[1] * 6]
-    assert [system.name for system in one_by_one[0]] == ["one worker", "gateway, recommended"]
+    one_by_one = groups(stages({}, {"engine": {"max_num_seqs": 24}}), None)
+    assert [len(group) for group in one_by_one] == [2, *[1] * 7]
+    assert [peer.name for peer in one_by_one[0]] == ["one worker", "gateway, recommended"]
     # Without a GPU there is no memory to share.
     assert one_by_one[0][0].settings == {}
 
 
 def test_what_runs_together_fits() -> None:
-    _, systems = stages({}, {"engine": {"max_num_seqs": 24}})
-    for group in groups(systems, 140.0 * 1024):
-        engines = [system.settings["engine"] for system in group]
-        taken = [
-            system.engines * engine["gpu_memory_utilization"]
-            for system, engine in zip(group, engines, strict=True)
-        ]
+    for group in groups(stages({}, {"engine": {"max_num_seqs": 24}}), 140.0 * 1024):
+        engines = [peer.settings["engine"] for peer in group]
+        taken = [peer.engines * own["gpu_memory_utilization"] for peer, own in zip(group, engines, strict=True)]
         assert sum(taken) <= 0.9 + 1e-9
         assert all(engine["extra"]["kv_cache_memory_bytes"] > 2**30 for engine in engines)
 
 
-def a_round(stage: str, load: Closed, per_s: float, queued: float | None = None, **own: Any) -> Round:
+def a_round(title: str, in_flight: int, per_s: float, queued: float | None = None, **own: Any) -> Trial:
     count = 10
     records = [
         Record(str(number), "de", 0.0, 0.0, first_s=0.5, done_s=1.0 + number / 10, tokens=20)
         for number in range(count)
     ]
-    name = f"{stage}: {load.in_flight} at a time"
     samples = [Sample(0.0, cores={"engine": 1.0}), Sample(0.1, cores={"engine": 2.0})]
-    changes = {"name": name, "system": stage, "load": load, "elapsed_s": count / per_s, "samples": samples, **own}
-    trial = a_trial(records, **changes)
-    return Round(stage, trial, queued, load.in_flight)
+    named = {"name": f"{title}, {in_flight} in flight", "system": title, "load": Closed(in_flight)}
+    return a_trial(records, **{**named, "elapsed_s": count / per_s, "samples": samples, "queued": queued, **own})
 
 
-def found(best_per_s: float = 40.0, **own: Any) -> tuple[Outcome, list[Round]]:
-    rows, _ = stages({}, {}, only=["one-worker", "gateway-64-uniform", "gateway-64", "gateway-16", "recommended"])
+def found(best_per_s: float = 40.0, **own: Any) -> tuple[Outcome, list[Trial]]:
+    rows = stages({}, {}, only=["one-worker", "gateway-64-uniform", "gateway-64", "gateway-16", "recommended"])
     rounds = [
-        a_round("one-worker", Closed(25), 5.0, 0.9, **own),
-        a_round("one-worker", Closed(1), 4.0, 0.0),
-        a_round("gateway-64-uniform", Closed(25), 60.0),
-        a_round("gateway-64", Closed(25), 20.0),
-        a_round("recommended", Closed(25), best_per_s),
+        a_round("one worker", 25, 5.0, 0.9, **own),
+        a_round("one worker", 1, 4.0, 0.0),
+        a_round("gateway, 64 sequences, uniform data", 25, 60.0),
+        a_round("gateway, 64 sequences", 25, 20.0),
+        a_round("gateway, recommended", 25, best_per_s),
     ]
     return outcome(rows, rounds), rounds
 
 
 def findings(
-    made: Outcome, rounds: list[Round], missing: dict[str, str] | None = None, *, bars: bool = False
+    made: Outcome, rounds: list[Trial], missing: dict[str, str] | None = None, *, bars: bool = False
 ) -> list[Finding]:
-    return journeys.findings(
-        made, summaries([each.trial for each in rounds], Objective()), missing or {}, bars=bars
-    )
+    return journeys.findings(made, summaries(rounds, Objective()), missing or {}, bars=bars)
 
 
-def table(made: Outcome, rounds: list[Round]) -> Table:
-    return journeys.table(made, summaries([each.trial for each in rounds], Objective()))
+def table(made: Outcome, rounds: list[Trial]) -> Table:
+    return journeys.table(made, summaries(rounds, Objective()))
 
 
 def test_rows_stand_beside_the_reports() -> None:
@@ -168,7 +126,7 @@ def test_a_worker_held_back_proves_nothing() -> None:
 
 def test_findings_say_what_the_reports_said() -> None:
     said = {each.name: (each.value, each.note) for each in findings(*found())}
-    assert said["one worker, time spent in queues, 25 at a time"] == ("90%", "In the reports 97 %.")
+    assert said["one worker, time spent in queues, 25 in flight"] == ("90%", "In the reports 97 %.")
     (best,) = (value for name, value in said.items() if name.startswith("recommended"))
     assert best == ("8.00 ×", "In the reports 16.4 / 2.2 = 7.5 ×.")
     (uniform,) = (value for name, value in said.items() if "uniform" in name)
@@ -176,160 +134,23 @@ def test_findings_say_what_the_reports_said() -> None:
 
 
 def test_missing_stages_are_named() -> None:
-    rows, _ = stages({}, {}, only=["one-worker", "two-workers", "gateway-16", "recommended"])
+    rows = stages({}, {}, only=["one-worker", "two-workers", "gateway-16", "recommended"])
     rounds = [
-        a_round("one-worker", Closed(1), 4.0),
-        a_round("one-worker", Closed(25), 5.0),
+        a_round("one worker", 1, 4.0),
+        a_round("one worker", 25, 5.0),
         # What was cut off at a lower level stands beside nothing at a higher one.
-        a_round("recommended", Closed(1), 8.0),
+        a_round("gateway, recommended", 1, 8.0),
     ]
+    left_out = missing(rows, [1, 25], Played(rounds, {}, {"two workers": "It ended."}, "No time."))
+    assert left_out == {"two-workers": "It ended.", "gateway-16": "No time.", "recommended": "No time."}
     made = outcome(rows, rounds)
     assert made.concurrency == 25
-    missing = {"two-workers": "It ended.", "recommended": "No time."}
-    told = {each.name: (each.value, each.note) for each in findings(made, rounds, missing) if not each.passed}
+    told = {each.name: (each.value, each.note) for each in findings(made, rounds, left_out) if not each.passed}
     assert told["two workers"] == ("missing", "It ended.")
     assert told["gateway, recommended"] == ("not under all loads", "No time.")
     shown = {row[0]: row for row in table(made, rounds).rows}
     assert shown["two workers"] == ["two workers", "2", "0.9", *["–"] * 7]
     assert shown["gateway, recommended"][3:] == ["–"] * 7
-
-
-def test_queue_share_is_between_two_readings() -> None:
-    assert share_in_queues((4.0, 10.0), (12.0, 20.0)) == 0.8
-    assert share_in_queues((4.0, 10.0), (4.0, 10.0)) is None
-
-
-# ---------------------------------------------------------------- rounds
-
-
-class Played:
-    """A system that takes so long for a line, without any. lines: what it was asked for, a list for each pass."""
-
-    def __init__(self, line_s: float) -> None:
-        self.line_s = line_s
-        self.lines: list[list[str]] = []
-
-    async def play(self, lines: list[Line], *, limit_s: float, stage: str = "") -> Driven:
-        self.lines.append([line.text for line in lines])
-        records = [Record(line.id, "de", 0.0, 0.0, 0.1, self.line_s) for line in lines]
-        return Driven(0.0, self.line_s * len(lines), records, Delivered(), [])
-
-    async def measure(self, lines: list[Line], name: str, repetition: int) -> Trial:
-        driven = await self.play(lines, limit_s=1.0)
-        trial = a_round("any", Closed(1), 1.0).trial
-        return msgspec.structs.replace(
-            trial, name=name, repetition=repetition, records=driven.records, elapsed_s=driven.elapsed_s
-        )
-
-
-async def said_to(monkeypatch: pytest.MonkeyPatch, line_s: float, address: Address, in_flight: int) -> Played:
-    """What a system is asked for in a closed loop of two repetitions."""
-    system = Played(line_s)
-
-    @asynccontextmanager
-    async def driver(_address: Address, _load: Load, **_options: Any) -> AsyncIterator[Played]:
-        yield system
-
-    async def measure(
-        _running: Running, playing: Played, lines: list[Line], _load: Load, *, name: str, repetition: int, **_: Any
-    ) -> Trial:
-        return await playing.measure(lines, name, repetition)
-
-    monkeypatch.setattr(journeys, "driver", driver)
-    monkeypatch.setattr(journeys, "measure", measure)
-    (stage,), _ = stages({}, {}, only=["recommended"])
-    own = Rounds(scenario=Scenario(), round_s=10.0, repetitions=2, processes=1, say=lambda _line: None)
-    running = Running("system", address, {})
-    kept: list[Round] = []
-    await own.closed(stage, running, in_flight, kept)
-    assert [each.trial.repetition for each in kept] == [1, 2]
-    return system
-
-
-async def test_all_systems_get_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    fast = await said_to(monkeypatch, 0.1, Http("http://a"), 10)
-    slow = await said_to(monkeypatch, 0.25, WebSocketGateway("http://b"), 10)
-    # As many as fit into a round, and those in flight at its end; the gateway at least eight turns. Nothing is
-    # said twice.
-    assert [len(lines) for lines in fast.lines] == [10, 40, 110, 110]
-    assert [len(lines) for lines in slow.lines] == [10, 90, 90]
-    for one, other in zip([fast.lines[0], *fast.lines[2:]], slow.lines, strict=True):
-        shorter = min(len(one), len(other))
-        assert one[:shorter] == other[:shorter]
-    passes = fast.lines[:4]
-    assert not any(set(one) & set(other) for one, other in itertools.combinations(map(_long, passes), 2))
-
-
-def _long(texts: list[str]) -> set[str]:
-    """Without what people say again and again."""
-    return {text for text in texts if len(text.split()) > 8}
-
-
-class Scripted(Rounds, frozen=True, kw_only=True):
-    """Rounds that are over at once. breaks: (key of a stage, load) at which a system cannot go on. stops: (key,
-    load) that never ends."""
-
-    breaks: tuple[str, float] | None = None
-    stops: tuple[str, float] | None = None
-
-    async def closed(self, stage: Stage, running: Running, in_flight: int, played: list[Round]) -> None:
-        if (stage.key, in_flight) == self.breaks:
-            raise LoadtestError("It ended.")
-        if (stage.key, in_flight) == self.stops:
-            await asyncio.Event().wait()
-        played.append(a_round(stage.key, Closed(in_flight), 10.0))
-
-
-async def travel(
-    monkeypatch: pytest.MonkeyPatch, *, refuses: str = "", limit_s: float = 60.0, **scripted: Any
-) -> tuple[dict[str, list[Load]], dict[str, str]]:
-    """Which loads each of three stages was measured under, and what is missing. refuses: a system's name."""
-
-    @asynccontextmanager
-    async def start(system: System, _say: object) -> AsyncIterator[Running]:
-        if system.name == refuses:
-            raise LoadtestError("There is no memory for it.")
-        yield Running(system.name, Http("http://a"), {})
-
-    monkeypatch.setattr(journeys, "_start", start)
-    rows, systems = stages({}, {}, only=["one-worker", "two-workers", "recommended"])
-    rounds = Scripted(
-        scenario=Scenario(), round_s=1, repetitions=1, processes=1, say=lambda _line: None, **scripted
-    )
-    played, missing = await journeys.journey(rows, groups(systems, None), [1, 2], rounds, limit_s)
-    loads: dict[str, list[Load]] = {}
-    for each in played:
-        loads.setdefault(each.stage, []).append(each.trial.load)
-    return loads, missing
-
-
-BOTH: list[Load] = [Closed(1), Closed(2)]
-
-
-@pytest.mark.parametrize(
-    ("refuses", "key"),
-    [("one worker", "one-worker"), ("two workers", "two-workers"), ("gateway, recommended", "recommended")],
-)
-async def test_an_unstartable_stage_leaves_the_others(
-    refuses: str, key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loads, missing = await travel(monkeypatch, refuses=refuses)
-    assert missing == {key: "There is no memory for it."}
-    assert loads == {each: BOTH for each in ("one-worker", "two-workers", "recommended") if each != key}
-
-
-async def test_a_broken_system_keeps_its_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    loads, missing = await travel(monkeypatch, breaks=("one-worker", 2))
-    assert missing == {"one-worker": "It ended."}
-    assert loads == {"one-worker": [Closed(1)], "two-workers": BOTH, "recommended": BOTH}
-
-
-@swiftly
-async def test_the_time_limit_keeps_finished_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    loads, missing = await travel(monkeypatch, stops=("two-workers", 2), limit_s=0.2)
-    assert loads == {"one-worker": BOTH, "recommended": BOTH, "two-workers": [Closed(1)]}
-    assert missing.keys() == {"two-workers"}
-    assert all("--time-limit-s" in why for why in missing.values())
 
 
 # ---------------------------------------------------------------- all of it
@@ -377,8 +198,8 @@ async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
     )
     assert requests_per_s(best) > requests_per_s(one)
     # The two that the bar is about take turns.
-    told = [line.partition(" at a time")[0] for line in said if line.endswith("at a time, repetition 1")]
-    assert told == [*("one worker: 2", "gateway, recommended: 2"), *("one worker: 6", "gateway, recommended: 6")]
+    told = [line.partition(" in flight")[0] for line in said if line.endswith("in flight, repetition 1")]
+    assert told == [*("one worker, 2", "gateway, recommended, 2"), *("one worker, 6", "gateway, recommended, 6")]
     written = await asyncio.to_thread(write, made, "journey", tmp_path)
     assert re.search(r"\| one worker \| [\d.]+ \| 1\.0 \|", (tmp_path / "table.md").read_text())
     assert json.loads(written)["details"]["concurrency"] == 6
@@ -394,7 +215,7 @@ async def test_what_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pyte
         await asyncio.Event().wait()
         yield  # type: ignore[misc]
 
-    monkeypatch.setattr(journeys, "_start", endless)
+    monkeypatch.setattr(rounds, "system", endless)
     given = parsed(JOURNEY, "--out", str(tmp_path), "--engine", "simulated")
     given.time_limit_s = 0.05
     with pytest.raises(LoadtestError, match=r"Not a single round could be played.*--time-limit-s"):

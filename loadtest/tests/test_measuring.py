@@ -35,6 +35,7 @@ from loadtest.measuring import (
     hosts,
     measure,
     sampling,
+    share_in_queues,
     translated,
     translated_part,
 )
@@ -399,7 +400,7 @@ class _Driver:
         while not self._enough():
             await asyncio.sleep(0.01)
         elapsed_s = time.monotonic() - began_s
-        use = ProcessUse(0.01, elapsed_s, self._lag_ms, self._lag_ms, self._lag_ms)
+        use = ProcessUse(0.01, elapsed_s, self._lag_ms, self._lag_ms)
         return Driven(began_s, elapsed_s, self._records, Delivered(), [use], ran_out_s=self._ran_out_s)
 
 
@@ -529,3 +530,12 @@ async def test_a_client_with_the_engine_serves(busy: int) -> None:
     assert measuring._parts(_EXISTING, cast(Driver, driver)) == {"clients": [busy]}
     gateway = Running("gateway", WebSocketGateway("unused"), {}, 7, host=8)
     assert measuring._parts(gateway, cast(Driver, driver)) == {"serving": [7], HOST: [8], "clients": [busy]}
+
+
+def test_queue_share_is_between_two_readings() -> None:
+    def told(queue_s: float, total_s: float) -> str:
+        return f"baseline_queue_seconds_total {queue_s}\nbaseline_response_seconds_total {total_s}\n"
+
+    assert share_in_queues(told(4.0, 10.0), told(12.0, 20.0)) == 0.8
+    assert share_in_queues(told(4.0, 10.0), told(4.0, 10.0)) is None
+    assert share_in_queues("", "") is None

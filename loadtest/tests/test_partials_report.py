@@ -42,8 +42,7 @@ from loadtest.partials.result import (
 )
 from loadtest.partials.run import growth, results
 from loadtest.talk.streams import Origin, Revision, Stream, Style
-from loadtest.tests.made_up_trials import table_of, write
-from loadtest.trial.report import read
+from loadtest.tests.made_up_trials import read, table_of, write
 
 
 @pytest.mark.parametrize(
@@ -230,7 +229,6 @@ STREAM = Stream(
     origin=Origin.CORPUS,
     revisions=(Revision(300, "i can"), Revision(700, "i can approve"), Revision(1_000, "i can't approve it")),
     final=Revision(1_500, "I can't approve it."),
-    references={"de": "Ich kann das nicht genehmigen."},
 )
 
 

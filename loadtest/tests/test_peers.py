@@ -27,7 +27,19 @@ from loadtest.systems.server import Running, get, metric
 from loadtest.tests.made_up_trials import a_trial, parsed
 from loadtest.trial.content import Table
 from loadtest.trial.report import passed
-from loadtest.trial.values import Closed, Delivered, EngineInProcess, Finding, Line, Load, Record, Sample, Trial
+from loadtest.trial.values import (
+    Closed,
+    Delivered,
+    EngineInProcess,
+    Finding,
+    Http,
+    Line,
+    Load,
+    Record,
+    Sample,
+    Trial,
+    WebSocketGateway,
+)
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = {"first_token_s": 0.002, "token_s": 0.001}
@@ -301,7 +313,7 @@ _PLAN = PeersPlan(
     peers=(Peer("gateway", "gateway", SIMULATED), Peer("asyncllm", "asyncllm", SIMULATED)),
     in_flight=(2, 4),
     repetitions=2,
-    utterances=8,
+    round_s=0.0,
 )
 
 
@@ -336,13 +348,14 @@ async def test_systems_alternate_and_shared_engines_forget(
     ]
     rounds_of: dict[tuple[object, int], dict[str, int]] = {}
     for trial in outcome.trials:
-        # The last line is sent when the round is over.
-        assert len(trial.records) in (7, 8)
+        # Five turns of as many as are in flight; the last line is sent when the round is over.
+        assert isinstance(trial.load, Closed)
+        assert len(trial.records) in (5 * trial.load.in_flight - 1, 5 * trial.load.in_flight)
         assert {each.text for each in trial.records} == {""}
         tokens = rounds_of.setdefault((trial.load, trial.repetition), {})
         # All say the same lines.
         assert all(tokens.setdefault(each.line, each.tokens) == each.tokens for each in trial.records)
-    assert all(tokens.keys() <= set(map(str, range(8))) for tokens in rounds_of.values())
+    assert all(tokens.keys() <= set(map(str, range(20))) for tokens in rounds_of.values())
     # No repetition says what another said.
     assert len({frozenset(tokens.items()) for tokens in rounds_of.values()}) == 4
     assert outcome.same_text == {(level, peer): 1.0 for level in (2, 4) for peer in ("asyncllm", "alone")}
@@ -396,6 +409,32 @@ async def test_a_round_has_lines_beyond_its_time(
     plan = PeersPlan(peers=(_PLAN.peers[1],), in_flight=(4,), repetitions=1, round_s=round_s)
     assert (await run(plan, lambda _: None)).failures == {}
     assert asked == [count]
+
+
+async def test_systems_that_differ_get_rounds_for_their_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, list[Line]] = {}
+
+    async def counting(running: Running, _driver: object, lines: Sequence[Line], *_: object, **__: Any) -> Trial:
+        asked[running.name] = list(lines)
+        return _trial(running.name, 1, 1.0, 4)
+
+    @asynccontextmanager
+    async def started(peer: Peer, _say: object) -> AsyncIterator[Running]:
+        address = Http("http://b") if peer.route == "baseline" else WebSocketGateway("http://g")
+        yield Running(peer.name, address, {}, pid=1)
+
+    monkeypatch.setattr(rounds, "driver", regular)
+    monkeypatch.setattr(rounds, "measure", counting)
+    monkeypatch.setattr(rounds, "system", started)
+    queue = Peer("queue", "baseline", {}, architecture="one-worker", shape="uniform")
+    peers = (Peer("gateway", "gateway", {}, shape="natural"), queue)
+    plan = PeersPlan(peers=peers, in_flight=(40,), repetitions=1, round_s=1.0, alike=False)
+    outcome = await run(plan, lambda _: None, [[peers[1]], [peers[0]]])
+    assert outcome.failures == {}
+    # At least so many turns, and those in flight at the end; what stands behind a queue needs fewer.
+    assert {name: len(lines) for name, lines in asked.items()} == {"queue": 3 * 40, "gateway": 5 * 40}
+    assert len({len(line.text.split()) for line in asked["queue"]}) < 4
+    assert len({len(line.text.split()) for line in asked["gateway"]}) > 8
 
 
 async def test_what_was_measured_in_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -455,7 +494,7 @@ def test_the_command_reports_what_is_missing(tmp_path: Path) -> None:
         _command(
             out,
             *("--engine", "simulated", "--model", "/somewhere/model-7b", "--variants", str(variants_file)),
-            *("--in-flight", "2", "--repetitions", "1", "--utterances", "4"),
+            *("--in-flight", "2", "--repetitions", "1", "--round-s", "0.1"),
         ),
         cwd=ROOT,
         capture_output=True,
@@ -537,7 +576,7 @@ async def test_real_routes_agree_and_keep_nothing(monkeypatch: pytest.MonkeyPatc
     options = parsed(
         PEERS,
         *("--out", str(tmp_path), "--peers", "gateway,asyncllm,vllm-serve", "--scenario", "sentences"),
-        *("--in-flight", "1,4", "--repetitions", "2", "--utterances", "12"),
+        *("--in-flight", "1,4", "--repetitions", "2", "--round-s", "0.1"),
     )
     report = await PEERS.run(options, lambda _: None)
     assert passed(report)

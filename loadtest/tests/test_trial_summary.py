@@ -14,14 +14,14 @@ from msgspec.structs import replace
 from loadtest.results import Spread
 from loadtest.tests.made_up_trials import a_trial, comparison
 from loadtest.trial.report import summary_tables
-from loadtest.trial.summary import Percentiles, Summary, summaries, summarise
+from loadtest.trial.summary import Percentiles, summaries, summarise
 from loadtest.trial.values import Closed, Delivered, Load, Objective, Open, ProcessUse, Record, Sample, Trial
 
 OBJECTIVE = Objective(first_token_ms=300.0, quantile=0.75)
 
 
 def trial(records: list[Record], *, elapsed_s: float = 2.0, **changes: Any) -> Trial:
-    clients = [ProcessUse(0.1, elapsed_s, 0.1, 0.5, 2.0), ProcessUse(0.1, elapsed_s, 0.2, 0.4, 3.0)]
+    clients = [ProcessUse(0.1, elapsed_s, 0.5, 2.0), ProcessUse(0.1, elapsed_s, 0.4, 3.0)]
     own = {"delivered": Delivered(finals=2, final_ms=[10.0, 20.0]), "memory_mib": 100.0, "clients": clients}
     cpu_s = {"serving": 0.1, "engine": 1.0}
     return a_trial(records, **{"elapsed_s": elapsed_s, "cpu_s": cpu_s, **own, **changes})
@@ -167,12 +167,6 @@ def test_first_words_join_the_objective(
     assert (summary.missed, summary.met) == (missed, not missed)
     # Nobody asked for first words.
     assert summarise([seen], OBJECTIVE).missed == tuple(each for each in missed if "finals" in each)
-
-
-def test_a_summary_without_first_words_reads() -> None:
-    whole = msgspec.to_builtins(summarise([trial([KEPT])], OBJECTIVE))
-    del whole["first_words"]
-    assert msgspec.convert(whole, Summary).first_words.count == 0
 
 
 def test_whole_answers_have_no_pace() -> None:

@@ -12,9 +12,6 @@ from msgspec import Struct
 
 _Row = TypeVar("_Row")
 
-MOST_SERIES = 12
-"""More in one chart cannot be told apart."""
-
 NONE = "–"
 """In a cell of which nothing is known."""
 
@@ -46,45 +43,24 @@ class Series(Struct, frozen=True):
     x: Sequence[float]
     # None leaves a gap.
     y: Sequence[float | None]
-    # The ends of a whisker at each point; empty for none.
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
-    # Its number in the palette; None takes the next.
-    colour: int | None = None
-    # 0 solid, 1 dashed, 2 dotted, for lines that belong together.
-    style: int = 0
     # Whether each point is marked.
     markers: bool = True
     # Whether the points are connected.
     line: bool = True
-    # A chart in which any series names a panel has a row for each panel.
-    panel: str = ""
-
-
-class Mark(Struct, frozen=True):
-    """A straight line with words on it."""
-
-    label: str
-    at: float = 0.0
-    # `y` for a height, `x` for a place on the x axis, `both` for x = y.
-    axis: str = "y"
 
 
 class Chart(Struct, frozen=True, kw_only=True):
-    """Lines over two axes; at most MOST_SERIES, or as many panels."""
+    """Lines over two axes."""
 
     title: str
-    # How to read it: a line of `table.md`.
-    caption: str = ""
     # The labels of the axes, with units.
     x_label: str
     y_label: str = ""
     series: Sequence[Series]
-    marks: Sequence[Mark] = ()
+    # Words and the place on the x axis at which an upright line has them.
+    marks: Sequence[tuple[str, float]] = ()
     # Places on the x axis and what is written there; empty: the numbers themselves.
     x_ticks: Sequence[tuple[float, str]] = ()
-    log_x: bool = False
-    # Where the values are far enough apart for it.
     log_y: bool = False
 
 

@@ -134,7 +134,6 @@ class Record(Struct, frozen=True, omit_defaults=True):
     done_s: float | None
     # Generated tokens, as the system counts them.
     tokens: int = 0
-    chars: int = 0
     # Kept where a load test compares texts.
     text: str = ""
     # An error code or a sentence.
@@ -174,7 +173,6 @@ class ProcessUse(Struct, frozen=True):
     cpu_s: float
     elapsed_s: float
     # How late it was: an entry for each line sent in an open loop and for each hundredth of a second of its loop.
-    lag_p50_ms: float
     lag_p99_ms: float
     lag_max_ms: float
 
@@ -243,13 +241,15 @@ class Trial(Struct, frozen=True, kw_only=True):
     with_drain: bool = False
     # The part of `serving` of the processes that host a gateway's engines; None without such a process.
     host_cpu_s: float | None = None
-    # CPU time of each of these processes; empty in older results.
+    # CPU time of each of these processes.
     hosts_cpu_s: list[float] = []
     # The part of `serving` of the store that workers share; None without one.
     store_cpu_s: float | None = None
     # The part of the partials that an idle gateway would have translated that was, in the whole pass; None where
     # there were none or the gateway does not tell.
     partials_translated: float | None = None
+    # What part of the time its translations spent in queues, in the whole pass; None where that is not told.
+    queued: float | None = None
 
 
 class Objective(Struct, frozen=True):
