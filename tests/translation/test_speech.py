@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from gateway.domain.errors import Overloaded, TooManyInFlight, UtteranceFinished
 from gateway.domain.log import Accepted, Said, Utterance
+from gateway.engines.prompting.families import FAMILIES
 from gateway.protocol.messages import (
     Caption,
     TranslationDelta,
@@ -23,6 +24,7 @@ from gateway.protocol.messages import (
 )
 from gateway.translation.speech import Speech
 from tests.clocks import swiftly
+from tests.engines.prompting.prompts import asked
 from tests.translation.engines import AnsweredEngine
 from tests.translation.stage import Screen, Stage, said, stage, until
 from tests.usual import usual
@@ -31,8 +33,11 @@ from tests.usual import usual
 class Talk:
     """What ana says, at one gateway: `speech`."""
 
-    def __init__(self, made: Stage, in_flight: int = 100, segment_chars: int = 40) -> None:
+    def __init__(
+        self, made: Stage, in_flight: int = 100, segment_chars: int = 40, *, takes_context: bool = False
+    ) -> None:
         self.stage = made
+        self.takes_context = takes_context
         self.in_flight = in_flight
         self.segment_chars = segment_chars
         self.rev = 0
@@ -47,6 +52,7 @@ class Talk:
             segment_chars=self.segment_chars,
             text_chars=2_000,
             in_flight=self.in_flight,
+            takes_context=lambda: self.takes_context,
         )
 
     def utterance(self, text: str, *, final: bool, **times: Any) -> Utterance:
@@ -63,13 +69,13 @@ class Talk:
     async def ends(self, text: str, *, again: bool = False, **times: Any) -> Accepted | None:
         return await self.speech.accept(self.stage.room, self.utterance(text, final=True, **times), again=again)
 
-    async def logged(self) -> list[tuple[str, str]]:
+    async def accepted(self) -> list[Utterance]:
         page = await self.stage.log.read("m", 0)
-        return [
-            (event.utterance.id + "…" * event.utterance.continues, event.utterance.text)
-            for event in (publication.event for publication in page.publications)
-            if isinstance(event, Said)
-        ]
+        events = [publication.event for publication in page.publications]
+        return [event.utterance for event in events if isinstance(event, Said)]
+
+    async def logged(self) -> list[tuple[str, str]]:
+        return [(each.id + "…" * each.continues, each.text) for each in await self.accepted()]
 
 
 @asynccontextmanager
@@ -361,6 +367,64 @@ async def test_what_a_recogniser_takes_back_leaves_the_screen() -> None:
         reader = await talk.stage.reader(lang="en")
         await talk.hears("We go.", "We go. Then we", "We go.")
         assert [m.utterance for m in reader.look() if isinstance(m, UtteranceCancelled)] == ["u~2"]
+
+
+# ---------------------------------------------------------------- what a segment is translated with
+
+
+SAID = ("We met.",)
+CONTEXT_PROMPTS = {
+    "hy-mt1.5": "We met.\nWe go.\n参考上面的信息，把下面的文本翻译成德语，"
+    "注意不需要翻译上文，也不要额外解释：\nThen we",
+    "hy-mt2": "[Background Information]\nWe met.\nWe go.\n\nPlease translate the following text into German, "
+    "taking the provided background information into consideration.\n\n[Source Text]\nThen we",
+    "chat": "<context>\nWe met.\nWe go.\n</context>",
+}
+
+
+@pytest.mark.parametrize("family", [name for name, family in FAMILIES.items() if "context" in family.options])
+async def test_prompt_of_a_segment_has_the_segments_before_it(family: str) -> None:
+    async with stage("de") as made:
+        talk = Talk(made, takes_context=True)
+        await talk.hears("We go.", "We go. Then we", context=SAID)
+        await until(lambda: len(made.engine.requests) == 2)
+        settled, rest = made.engine.requests
+        assert [(settled.text, settled.options.context), rest.text] == [("We go.", SAID), "Then we"]
+        assert CONTEXT_PROMPTS[family] in asked(family, rest)
+
+
+async def test_every_way_to_a_segment_has_the_segments_before_it() -> None:
+    async with talking() as talk:
+        talk.takes_context = True
+        await talk.hears("We go.", "We go. Then", "We go. Then we stay. And", "We go. Then we stay. And so")
+        talk.another_gateway()
+        await talk.hears("We go. Then we stay. And so on. But", "We go. Then we stay. And so on. But not")
+        talk.another_gateway()
+        await talk.ends("We go. Then we stay. And so on. But not now. Bye.", context=SAID)
+        assert [(each.text, each.context) for each in await talk.accepted()] == [
+            ("We go.", ()),
+            ("Then we stay.", ("We go.",)),
+            ("And so on.", ("We go.", "Then we stay.")),
+            ("But not now.", (*SAID, "We go.", "Then we stay.", "And so on.")),
+            ("Bye.", (*SAID, "We go.", "Then we stay.", "And so on.", "But not now.")),
+        ]
+
+
+async def test_context_of_a_long_talk_is_bounded() -> None:
+    async with talking() as talk:
+        talk.takes_context = True
+        sentences = [f"This is number {number} of many." for number in range(20)]
+        await talk.ends(" ".join(sentences))
+        contexts = [each.context for each in await talk.accepted()]
+        assert [len(context) for context in contexts] == [*range(9), *(5, 6, 7, 8) * 2, 5, 6, 7]
+        # Only every fourth time does the prompt begin with another segment.
+        assert all(context == tuple(sentences[n - len(context) : n]) for n, context in enumerate(contexts))
+
+
+async def test_a_model_without_context_gets_none() -> None:
+    async with talking() as talk:
+        await talk.ends("We go. Then we stay. Bye.")
+        assert [each.context for each in await talk.accepted()] == [(), (), ()]
 
 
 # ---------------------------------------------------------------- how long readers wait
