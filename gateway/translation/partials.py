@@ -359,7 +359,8 @@ class Partials:
             return
         if translation.pending:
             _counter("superseded", lang).inc()
-        if not under_way and not translation.policy.draft:
+        if not under_way and translation.policy.committed and not translation.policy.draft:
+            # Readers have all of what was said before.
             translation.waiting_s = time.monotonic()
         translation.pending = True
 
