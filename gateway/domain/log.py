@@ -44,13 +44,13 @@ def segment_number(id: str) -> int:
 
 # Context grows to twice this many texts and is then cut back to it: a window that slid by one on every text would
 # change the start of the prompt each time and defeat the engine's prefix cache.
-_CONTEXT_TEXTS = 4
+CONTEXT_TEXTS = 4
 
 
 def cut_context(texts: list[str]) -> None:
     """Before a text is added to those said before, oldest first: forget the oldest of too many."""
-    if len(texts) >= 2 * _CONTEXT_TEXTS:
-        del texts[:-_CONTEXT_TEXTS]
+    if len(texts) >= 2 * CONTEXT_TEXTS:
+        del texts[:-CONTEXT_TEXTS]
 
 
 class Utterance(Struct, frozen=True):
