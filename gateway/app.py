@@ -152,6 +152,7 @@ class Gateway:
             segment_chars=settings.segment_chars,
             text_chars=settings.limits.text_chars,
             in_flight=settings.limits.utterances_in_flight,
+            takes_context=self._takes_context,
         )
         self.sessions = Sessions(
             log=self.log,
@@ -266,6 +267,12 @@ class Gateway:
         running, waiting = self.scheduler.running, self.scheduler.waiting
         draining = self.scheduler.draining
         return Whole(running, waiting, draining=draining, lanes=lanes, store=self.store.fault)
+
+    def _takes_context(self) -> bool:
+        try:
+            return "context" in self.engine.profile().options
+        except EngineUnavailable:
+            return False
 
     def _wanted(self, lane: str) -> Wanted:
         return Wanted(*self.scheduler.wanted(lane))

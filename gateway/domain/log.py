@@ -42,6 +42,17 @@ def segment_number(id: str) -> int:
     return int(id.rpartition(_SEGMENT)[2]) if is_segment_id(id) else 1
 
 
+# Context grows to twice this many texts and is then cut back to it: a window that slid by one on every text would
+# change the start of the prompt each time and defeat the engine's prefix cache.
+CONTEXT_TEXTS = 4
+
+
+def cut_context(texts: list[str]) -> None:
+    """Before a text is added to those said before, oldest first: forget the oldest of too many."""
+    if len(texts) >= 2 * CONTEXT_TEXTS:
+        del texts[:-CONTEXT_TEXTS]
+
+
 class Utterance(Struct, frozen=True):
     """One thing said, at one revision."""
 
@@ -61,7 +72,7 @@ class Utterance(Struct, frozen=True):
     end_ms: int | None = None
     # Target language → its (source term, target term) pairs.
     glossary: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
-    # What was said before, oldest first.
+    # What was said before, oldest first; the last are earlier segments of the same utterance.
     context: tuple[str, ...] = ()
     formality: Formality | None = None
     # Whether its language was detected.

@@ -13,7 +13,7 @@ from gateway.domain.engine import EngineProfile, Formality
 from gateway.domain.errors import EngineUnavailable, GatewayError, InvalidValue, UnsupportedLanguage
 from gateway.domain.grants import Grant
 from gateway.domain.languages import AUTO, normalise
-from gateway.domain.log import Utterance, is_segment_id, whole_id
+from gateway.domain.log import Utterance, cut_context, is_segment_id, whole_id
 from gateway.protocol import checks
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import UtteranceFinal, UtterancePartial
@@ -21,10 +21,6 @@ from gateway.sessions.grants import check_role, check_speaks
 
 # Target language → its (source term, target term) pairs, as in `Utterance.glossary`.
 Terms = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-
-# Context grows to twice this many utterances and is then cut back to it: a window that slid by one on
-# every utterance would change the start of the prompt each time and defeat the engine's prefix cache.
-CONTEXT_UTTERANCES = 4
 
 
 class _Said(TypedDict):
@@ -161,8 +157,7 @@ class Options:
 
     def cut_history(self) -> None:
         """Before a final utterance is made, which is added to it."""
-        if len(self.history) >= 2 * CONTEXT_UTTERANCES:
-            del self.history[:-CONTEXT_UTTERANCES]
+        cut_context(self.history)
 
     def preceding(self) -> tuple[str, ...]:
         """What was said before, oldest first."""

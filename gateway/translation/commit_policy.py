@@ -7,7 +7,8 @@ Each revision of an utterance is translated, and each translation is a *hypothes
 text. LocalAgreement-2 (Liu et al. 2020, "Low-Latency Sequence-to-Sequence Speech Recognition and Translation by
 Partial Hypothesis Selection") takes for granted what two successive hypotheses share. Here that is what `live`
 readers see as tentative; it is committed once it has survived `SPAN` further units of the source, because most of
-what two neighbouring revisions agree on wrongly is a guess that the next word ends.
+what two neighbouring revisions agree on wrongly is a guess that the next word ends. A recogniser or a model that
+keeps changing its mind agrees on nothing: then what readers have waited for too long is committed all the same.
 """
 
 from __future__ import annotations
@@ -125,6 +126,21 @@ class CommitPolicy:
         if len(shown) > len(text) and any(said.startswith(shown) for said in ("".join(before), hypothesis)):
             text = max(shown, self.committed, key=len)
         self.tentative = text[len(self.committed) :]
+
+    def commit_overdue(self) -> bool:
+        """Readers have waited too long: commit what `live` readers see, else what the newest hypothesis says.
+
+        The last `MASK` units of that only where nothing is before them. False: there is nothing to commit.
+        """
+        pieces = self._hypotheses[-1][1] if self._hypotheses else []
+        for text in (self.committed + self.tentative, _settled(pieces[:-MASK]), _settled(pieces)):
+            # The newest may begin otherwise, where what was shown was committed in spite of it.
+            if len(text) > len(self.committed) and text.startswith(self.committed):
+                self.committed, self.tentative = text, ""
+                newest = "".join(pieces)
+                self.draft = newest[len(text) :] if newest.startswith(text) else ""
+                return True
+        return False
 
     def interrupted(self, hypothesis: str) -> None:
         """A translation that a newer revision ended: its beginning is a guess, and nothing is shown of it."""

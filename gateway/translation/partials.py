@@ -49,6 +49,8 @@ class OpenTranslation:
     revision: Utterance
     # When the last generation was begun, by the monotonic clock.
     begun_s: float
+    # Since when readers wait for words that stay, by the same clock.
+    waiting_s: float
     # The text whose translation readers see.
     translated: str | None = None
     # The generation in flight, and the revision that it translates.
@@ -141,6 +143,10 @@ _PACE_S = 0.6
 # than the last: an utterance that goes on for so long is shown all the same.
 _YIELDING, _USUAL_LAG_S, _MOST_YIELDING_S = 100.0, 0.004, 5.0
 
+# How long readers wait for words that stay before words that may change are committed: nobody should wait for more
+# than 5 s while somebody speaks, and a generation takes its time.
+_OVERDUE_S = 4.0
+
 # The event loop may have time again sooner than it seemed, or later.
 _LOOK_S = 0.5
 
@@ -221,6 +227,7 @@ class Partials:
                     revision=utterance,
                     # The first is due at once where the event loop has time for it.
                     begun_s=time.monotonic() - self._pace_s / 2,
+                    waiting_s=time.monotonic(),
                 )
             room.live.partial(utterance, lang)
             self._revise(room, translation, utterance)
@@ -352,6 +359,9 @@ class Partials:
             return
         if translation.pending:
             _counter("superseded", lang).inc()
+        if not under_way and translation.policy.committed and not translation.policy.draft:
+            # Readers have all of what was said before.
+            translation.waiting_s = time.monotonic()
         translation.pending = True
 
     def _stop_all(self, spoken: OpenUtterance) -> None:
@@ -378,7 +388,10 @@ class Partials:
             later_s: list[float] = []
             now_s = time.monotonic()
             yielding_s = min(_YIELDING * max(0.0, self._lag_s() - _USUAL_LAG_S), _MOST_YIELDING_S)
+            looks_s: list[float] = []
             for translation in spoken.translations.values():
+                if (overdue_s := self._commit_overdue(room, translation, now_s)) is not None:
+                    looks_s.append(overdue_s)
                 if not translation.pending or translation.broken:
                     continue
                 pace_s = self._pace_s / 2 if translation.nothing_to_read else self._pace_s
@@ -395,10 +408,23 @@ class Partials:
                 spoken.timer.cancel()
             if later_s:
                 # Not all together, or the event loop would be late again.
-                look_s = min(*later_s, _LOOK_S * random.uniform(0.5, 1))  # noqa: S311 -- no secret
-                spoken.timer = asyncio.get_running_loop().call_later(look_s, self._go_on, room, spoken)
+                looks_s += [*later_s, _LOOK_S * random.uniform(0.5, 1)]  # noqa: S311 -- no secret
+            if looks_s:
+                spoken.timer = asyncio.get_running_loop().call_later(min(looks_s), self._go_on, room, spoken)
         except Exception:
             _leave_to_final(*spoken.translations.values())
+
+    def _commit_overdue(self, room: Room, translation: OpenTranslation, now_s: float) -> float | None:
+        """Commit what readers have waited for too long. Returns in how many seconds that may be due, or None."""
+        policy = translation.policy
+        if translation.stopped or translation.broken or translation.ticket is not None:
+            return None  # what is generated begins with what is committed now
+        if (wait_s := translation.waiting_s + _OVERDUE_S - now_s) > 0:
+            return wait_s if policy.draft else None
+        if policy.commit_overdue():
+            translation.waiting_s = now_s
+            room.show_partial(translation.revision, translation.lang, policy.committed, policy.tentative)
+        return None
 
     def _begin(self, room: Room, spoken: OpenUtterance, due: list[OpenTranslation], now_s: float) -> None:
         account = room.account_of(due[0].revision.participant)
@@ -444,7 +470,10 @@ class Partials:
         rejected = generated.rejected or generated.truncated
         translation.rejections += generated.rejected
         if not rejected:
+            committed = policy.committed
             policy.take_hypothesis(said.text, generated.text)
+            if policy.committed != committed:
+                translation.waiting_s = time.monotonic()
         room.show_partial(translation.revision, translation.lang, policy.committed, policy.tentative)
         return "rejected" if rejected else "translated"
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import regex
@@ -30,6 +31,7 @@ from gateway.domain.log import (
     Accepted,
     Utterance,
     UtteranceKey,
+    cut_context,
     is_segment_id,
     segment_id,
     segment_number,
@@ -56,8 +58,15 @@ class _Open:
     text: OpenText
     # Where the last segment that was accepted ends in the speaker's audio.
     end_ms: int | None = None
+    # The last segments that were accepted, oldest first.
+    said: list[str] = field(default_factory=list)
     # One at a time: also of an earlier connection of its session.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def remember(self, text: str) -> None:
+        """A segment was accepted: what follows is translated with it as context."""
+        cut_context(self.said)
+        self.said.append(text)
 
 
 class Speech:
@@ -74,12 +83,15 @@ class Speech:
         text_chars: int,
         # Segments of one participant that are not translated yet.
         in_flight: int,
+        # Whether the model takes context.
+        takes_context: Callable[[], bool] = lambda: False,
     ) -> None:
         self._finals = finals
         self._partials = partials
         self._segment_chars = min(segment_chars, max(1, text_chars // 2))
         self._text_chars = text_chars
         self._in_flight = in_flight
+        self._takes_context = takes_context
         # Participant → utterance, the least recently revised first.
         self._open: dict[Room, dict[str, OrderedDict[str, _Open]]] = {}
 
@@ -238,6 +250,7 @@ class Speech:
             accepted = await self._finals.accept(room, logged, fence)
             spoken.text.take_accepted(logged.text)
             spoken.end_ms = logged.end_ms
+            spoken.remember(logged.text)
             if not logged.continues:
                 # It is closed, and so no more of it is said.
                 spoken.text.take_segment(spoken.text.rest)
@@ -251,6 +264,7 @@ class Speech:
                 )
         spoken.text.take_segment(segment)
         spoken.end_ms = utterance.end_ms
+        spoken.remember(utterance.text)
         return accepted
 
     def _segment(self, spoken: _Open, whole: Utterance, text: str, *, continues: bool) -> Utterance:
@@ -274,6 +288,8 @@ class Speech:
         return replace(
             whole,
             id=segment_id(whole.id, spoken.text.taken + 1),
+            # What is nearest comes last: an engine without room for all of it leaves out the oldest.
+            context=(*whole.context, *spoken.said) if self._takes_context() else whole.context,
             start_ms=start_ms,
             end_ms=end_ms,
             part_of=whole.id if spoken.text.taken else "",
@@ -344,6 +360,8 @@ class Speech:
             for each in held:
                 spoken.text.take_accepted(each.text)
         spoken.text.taken, spoken.end_ms = segment_number(held[-1].id), held[-1].end_ms
+        for each in held:
+            spoken.remember(each.text)
 
     def _taken(self, room: Room, key: UtteranceKey) -> int:
         """How many segments of an utterance are accepted, as far as this gateway knows."""

@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
+from gateway.domain.log import CONTEXT_TEXTS
 from gateway.engines.vllm import hardware
-from gateway.sessions.rules import CONTEXT_UTTERANCES
 from loadtest import options as common
 from loadtest.measuring import DRIVER_WAS_THE_LIMIT
 from loadtest.options import Command, Say, between, from_, listed, merged, numbers
@@ -53,7 +53,7 @@ _CONTEXT = Finding(
     "prompts",
     "the gateway's are longer",
     note="The model takes what was said before: the gateway's prompts hold up to "
-    f"{2 * CONTEXT_UTTERANCES - 1} earlier lines of their session, the others' none. For the same prompts, the "
+    f"{2 * CONTEXT_TEXTS - 1} earlier lines of their session, the others' none. For the same prompts, the "
     "gateway is faster than it looks here; the texts need not be the same.",
 )
 

@@ -364,6 +364,37 @@ def test_interrupted_run_is_only_a_draft() -> None:
 
 
 @pytest.mark.parametrize(
+    ("hypotheses", "committed", "draft"),
+    [
+        # What two hypotheses share, which live readers see.
+        (["eins zwei drei", "eins zwei vier"], "eins zwei", " vier"),
+        # Live readers keep what one hypothesis does not have.
+        (["eins zwei", "eins zwei drei", "eins vier fünf"], "eins zwei", ""),
+        # Nothing is shared: the newest, without its end.
+        (["eins zwei", "zwei drei vier fünf sechs sieben acht"], "zwei drei vier", " fünf sechs sieben acht"),
+        (["Ja."], "Ja.", ""),
+        (["um 10"], "um", " 10"),
+        ([""], "", ""),
+        ([], "", ""),
+    ],
+)
+def test_overdue_text_is_committed(hypotheses: list[str], committed: str, draft: str) -> None:
+    policy = CommitPolicy("en", "de")
+    for hypothesis in hypotheses:
+        policy.take_hypothesis("a", hypothesis)
+    assert policy.commit_overdue() == (committed != "")
+    assert (policy.committed, policy.tentative, policy.draft) == (committed, "", draft)
+
+
+def test_overdue_text_is_continued() -> None:
+    policy = CommitPolicy("en", "de")
+    play(policy, [("a", "eins zwei", "", ""), ("a", "eins zwei drei", "", "eins zwei")])
+    assert policy.commit_overdue()
+    policy.take_hypothesis("a b", "eins drei vier")
+    play(policy, [("a b", "eins zwei fünf", "eins zwei", ""), ("a b c d", "eins zwei fünf", "eins zwei fünf", "")])
+
+
+@pytest.mark.parametrize(
     ("source", "same", "one_more"),
     [
         ("en", "we go home", "we go home, and"),
@@ -635,7 +666,13 @@ class Watched:
         self._do(lambda: self.policy.interrupted(hypothesis))
         assert (self.policy.committed, self.policy.tentative) == before
 
-    def _do(self, happens: Callable[[], None]) -> None:
+    def overdue(self) -> None:
+        before = self.policy.committed + self.policy.tentative
+        self._do(lambda: self.policy.commit_overdue())
+        assert self.policy.committed.startswith(before)
+        assert not self.policy.tentative
+
+    def _do(self, happens: Callable[[], object]) -> None:
         before = self.policy.committed
         happens()
         committed, tentative = self.policy.committed, self.policy.tentative
@@ -675,7 +712,7 @@ def series(draw: st.DrawFn) -> tuple[str, str, list[tuple[str, str, str]]]:
     heard = draw(st.lists(st.sampled_from(WORDS), min_size=4, max_size=12))
     events = []
     for _ in range(draw(st.integers(1, 12))):
-        what = draw(st.sampled_from(("take", "take", "take", "take", "interrupted")))
+        what = draw(st.sampled_from(("take", "take", "take", "take", "interrupted", "overdue")))
         kept = draw(st.integers(0, len(words)))
         tail = draw(st.just("") | texts)
         said = draw(st.sampled_from((" ", ", ", " - "))).join(heard[: draw(st.integers(0, len(heard)))])
@@ -697,12 +734,14 @@ def test_whatever_happens_nothing_is_taken_back(
         match what:
             case "take":
                 watched.take(said, hypothesis)
+            case "overdue":
+                watched.overdue()
             case _:
                 watched.interrupted(hypothesis)
         newest = [heard.text for heard in watched.taken[-2:]]
         assert not policy.tentative or any(said.startswith(policy.committed + policy.tentative) for said in newest)
-        # The next request begins with what is committed and guesses what some hypothesis said behind it.
-        assert policy.committed + policy.draft in guesses
+        # The next request begins with what is committed and guesses what some hypothesis said behind it, or nothing.
+        assert not policy.draft or policy.committed + policy.draft in guesses
 
 
 @given(happens=series(), cuts=st.lists(st.floats(0, 1), max_size=4))

@@ -203,6 +203,52 @@ async def test_newest_revision_waits_for_the_pace(monkeypatch: pytest.MonkeyPatc
         assert r.engine.requests[-1].text == "we will meet on"
 
 
+@swiftly
+async def test_text_that_may_change_is_committed_after_four_seconds() -> None:
+    async with stage("de") as r:
+        stable = await r.reader("stable")
+        began_s = asyncio.get_running_loop().time()
+        await spoken(r, [("we", "Wir"), ("we will", "Ich werde")])
+        await asyncio.sleep(3.9)
+        assert not stable.look()
+        await asyncio.sleep(0.2)
+        stable.look()
+        assert stable.committed == {"de": "Ich werde"}
+        # What is said after a pause is waited for from then on.
+        await asyncio.sleep(10)
+        await spoken(r, [("we will meet", "Ich werde uns treffen")])
+        await asyncio.sleep(3.9)
+        assert not stable.look()
+        await asyncio.sleep(0.2)
+        stable.look()
+        assert stable.committed == {"de": "Ich werde uns treffen"}
+        assert asyncio.get_running_loop().time() == pytest.approx(began_s + 18.2, abs=0.1)
+
+
+@swiftly
+async def test_four_seconds_count_from_the_first_revision() -> None:
+    async with stage("de") as r:
+        stable = await r.reader("stable")
+        await spoken(r, [("we", "")])
+        await asyncio.sleep(3)
+        await spoken(r, [("we will meet", "Wir treffen uns am Freitag früh")])
+        await asyncio.sleep(1.1)
+        stable.look()
+        assert stable.committed == {"de": "Wir treffen"}
+
+
+@swiftly
+async def test_final_begins_with_what_was_committed_late() -> None:
+    async with stage("de") as r:
+        await spoken(r, [("we", "Wir"), ("we will", "Ich werde")])
+        await asyncio.sleep(4.1)
+        await r.final("We will.")
+        await until(lambda: r.asked("de"))
+        assert r.asked("de")[0].prefix == "Ich werde"
+        await asyncio.sleep(10)
+        await r.finish(de="Ich werde.")
+
+
 async def test_late_loop_translates_only_finals() -> None:
     lag_s = 10.0
     async with stage(partials={"pace_s": 0.0, "lag_s": lambda: lag_s}) as r:

@@ -14,18 +14,32 @@ from hypothesis import strategies as st
 
 from gateway.domain.errors import Overloaded, TooManyInFlight, UtteranceFinished
 from gateway.domain.log import Accepted, Said, Utterance
-from gateway.protocol.messages import Caption, TranslationFinal, UtteranceAccepted, UtteranceCancelled
+from gateway.engines.prompting.families import FAMILIES
+from gateway.protocol.messages import (
+    Caption,
+    TranslationDelta,
+    TranslationFinal,
+    UtteranceAccepted,
+    UtteranceCancelled,
+)
 from gateway.translation.speech import Speech
-from tests.translation.stage import Stage, said, stage, until
+from tests.clocks import swiftly
+from tests.engines.prompting.prompts import asked
+from tests.translation.engines import AnsweredEngine
+from tests.translation.stage import Screen, Stage, said, stage, until
 from tests.usual import usual
 
 
 class Talk:
     """What ana says, at one gateway: `speech`."""
 
-    def __init__(self, made: Stage, in_flight: int = 100) -> None:
+    def __init__(
+        self, made: Stage, in_flight: int = 100, segment_chars: int = 40, *, takes_context: bool = False
+    ) -> None:
         self.stage = made
+        self.takes_context = takes_context
         self.in_flight = in_flight
+        self.segment_chars = segment_chars
         self.rev = 0
         self.another_gateway()
 
@@ -35,9 +49,10 @@ class Talk:
             Speech,
             self.stage.finals,
             self.stage.partials,
-            segment_chars=40,
+            segment_chars=self.segment_chars,
             text_chars=2_000,
             in_flight=self.in_flight,
+            takes_context=lambda: self.takes_context,
         )
 
     def utterance(self, text: str, *, final: bool, **times: Any) -> Utterance:
@@ -54,13 +69,13 @@ class Talk:
     async def ends(self, text: str, *, again: bool = False, **times: Any) -> Accepted | None:
         return await self.speech.accept(self.stage.room, self.utterance(text, final=True, **times), again=again)
 
-    async def logged(self) -> list[tuple[str, str]]:
+    async def accepted(self) -> list[Utterance]:
         page = await self.stage.log.read("m", 0)
-        return [
-            (event.utterance.id + "…" * event.utterance.continues, event.utterance.text)
-            for event in (publication.event for publication in page.publications)
-            if isinstance(event, Said)
-        ]
+        events = [publication.event for publication in page.publications]
+        return [event.utterance for event in events if isinstance(event, Said)]
+
+    async def logged(self) -> list[tuple[str, str]]:
+        return [(each.id + "…" * each.continues, each.text) for each in await self.accepted()]
 
 
 @asynccontextmanager
@@ -352,3 +367,152 @@ async def test_what_a_recogniser_takes_back_leaves_the_screen() -> None:
         reader = await talk.stage.reader(lang="en")
         await talk.hears("We go.", "We go. Then we", "We go.")
         assert [m.utterance for m in reader.look() if isinstance(m, UtteranceCancelled)] == ["u~2"]
+
+
+# ---------------------------------------------------------------- what a segment is translated with
+
+
+SAID = ("We met.",)
+CONTEXT_PROMPTS = {
+    "hy-mt1.5": "We met.\nWe go.\n参考上面的信息，把下面的文本翻译成德语，"
+    "注意不需要翻译上文，也不要额外解释：\nThen we",
+    "hy-mt2": "[Background Information]\nWe met.\nWe go.\n\nPlease translate the following text into German, "
+    "taking the provided background information into consideration.\n\n[Source Text]\nThen we",
+    "chat": "<context>\nWe met.\nWe go.\n</context>",
+}
+
+
+@pytest.mark.parametrize("family", [name for name, family in FAMILIES.items() if "context" in family.options])
+async def test_prompt_of_a_segment_has_the_segments_before_it(family: str) -> None:
+    async with stage("de") as made:
+        talk = Talk(made, takes_context=True)
+        await talk.hears("We go.", "We go. Then we", context=SAID)
+        await until(lambda: len(made.engine.requests) == 2)
+        settled, rest = made.engine.requests
+        assert [(settled.text, settled.options.context), rest.text] == [("We go.", SAID), "Then we"]
+        assert CONTEXT_PROMPTS[family] in asked(family, rest)
+
+
+async def test_every_way_to_a_segment_has_the_segments_before_it() -> None:
+    async with talking() as talk:
+        talk.takes_context = True
+        await talk.hears("We go.", "We go. Then", "We go. Then we stay. And", "We go. Then we stay. And so")
+        talk.another_gateway()
+        await talk.hears("We go. Then we stay. And so on. But", "We go. Then we stay. And so on. But not")
+        talk.another_gateway()
+        await talk.ends("We go. Then we stay. And so on. But not now. Bye.", context=SAID)
+        assert [(each.text, each.context) for each in await talk.accepted()] == [
+            ("We go.", ()),
+            ("Then we stay.", ("We go.",)),
+            ("And so on.", ("We go.", "Then we stay.")),
+            ("But not now.", (*SAID, "We go.", "Then we stay.", "And so on.")),
+            ("Bye.", (*SAID, "We go.", "Then we stay.", "And so on.", "But not now.")),
+        ]
+
+
+async def test_context_of_a_long_talk_is_bounded() -> None:
+    async with talking() as talk:
+        talk.takes_context = True
+        sentences = [f"This is number {number} of many." for number in range(20)]
+        await talk.ends(" ".join(sentences))
+        contexts = [each.context for each in await talk.accepted()]
+        assert [len(context) for context in contexts] == [*range(9), *(5, 6, 7, 8) * 2, 5, 6, 7]
+        # Only every fourth time does the prompt begin with another segment.
+        assert all(context == tuple(sentences[n - len(context) : n]) for n, context in enumerate(contexts))
+
+
+async def test_a_model_without_context_gets_none() -> None:
+    async with talking() as talk:
+        await talk.ends("We go. Then we stay. Bye.")
+        assert [each.context for each in await talk.accepted()] == [(), (), ()]
+
+
+# ---------------------------------------------------------------- how long readers wait
+
+# pocketsphinx hears 24 s of talk without a pause: seconds, how many words are taken back, the words that follow.
+PARTIALS_WITHOUT_END = """
+0.81 0 the; 1.62 0 it was; 2.16 0 the best; 2.43 0 of ta; 2.7 1 tory; 2.97 1 times; 3.24 0 it; 3.51 0 was the;
+3.78 0 was; 4.05 0 the; 4.32 2 worst of time; 4.59 1 times; 5.4 0 it was; 5.67 0 the eight; 5.94 1 age of we're;
+6.21 1 wisdom; 7.02 0 it was; 7.29 0 a; 7.56 1 the age of; 7.83 0 four was; 8.1 2 foolishness; 9.18 0 it was;
+9.45 0 the; 9.72 0 call; 9.99 1 top of the; 10.26 1 belief; 11.07 0 it was; 11.34 0 the; 11.61 1 a utah;
+11.88 2 you call to; 12.15 3 a he popped up again; 12.42 1 in fuji; 12.69 2 getting cut us;
+12.96 5 talked of incredulity; 13.77 0 it for; 14.04 1 was; 14.31 0 season; 14.58 0 of law; 14.85 1 light;
+15.39 0 that; 15.66 1 it was; 15.93 0 seized; 16.2 0 nut by; 16.47 2 non-stop to; 16.74 1 nuts; 17.82 0 it;
+18.09 0 was us; 18.36 1 the spread; 18.63 0 of how; 18.9 1 haute; 19.17 0 it; 19.44 0 was the; 19.71 0 wind;
+19.98 0 who; 20.25 0 just; 20.52 3 winter of despair; 21.6 3 wind who does that we had; 21.87 0 every;
+22.14 1 everything the; 22.41 1 before; 22.68 0 us; 22.95 0 we; 23.22 1 get nah; 23.49 1 nothing; 23.76 0 before
+"""
+# A recogniser with pauses between its revisions; WhisperLiveKit with its default settings.
+PARTIALS_WITH_PAUSES = """
+2.4 0 Good morning everyone.; 7.4 0 Can you hear me?; 10.8 0 Let us move the launch to Friday.;
+14.4 0 Does anybody have a question about the budget?; 16.4 0 I will send the minutes after the meeting.;
+18.8 0 The server was down for two.; 20.3 1 two hours last time.; 23.3 1 night.;
+28.4 0 Thank you for the presentation.; 33.3 0 We need two more people for this project.
+"""
+
+
+def revisions(recording: str) -> list[tuple[float, str]]:
+    """When each revision came, and its whole text."""
+    words: list[str] = []
+    found = []
+    for step in recording.split(";"):
+        at_s, taken_back, *further = step.split()
+        words = words[: len(words) - int(taken_back)] + further
+        found.append((float(at_s), " ".join(words)))
+    return found
+
+
+async def answer_differently(engine: AnsweredEngine, takes_s: float) -> None:
+    """A model that begins each translation in another way, as far as what is committed allows; until cancelled."""
+    loop = asyncio.get_running_loop()
+    answers: dict[str, str] = {}
+    while True:
+        for request in engine.pending():
+            if request.id not in answers:
+                words = request.text.split()
+                answers[request.id] = request.prefix + f" {len(answers)}x" + " wort" * (len(words) - 1)
+                loop.call_later(takes_s, answer_if_asked, engine, request.id, answers[request.id])
+        await asyncio.sleep(0.01)
+
+
+def answer_if_asked(engine: AnsweredEngine, id: str, text: str) -> None:
+    for request in engine.pending():
+        if request.id == id:
+            engine.end(request, text)
+
+
+async def watch(reader: Screen, shown_s: list[float]) -> None:
+    """When the reader was shown new words, by the loop's clock; until cancelled."""
+    while True:
+        if any(
+            isinstance(m, TranslationFinal) or (isinstance(m, TranslationDelta) and m.committed)
+            for m in reader.look()
+        ):
+            shown_s.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("recording", [PARTIALS_WITHOUT_END, PARTIALS_WITH_PAUSES])
+@swiftly
+async def test_readers_of_what_stays_wait_five_seconds_at_most(recording: str) -> None:
+    loop = asyncio.get_running_loop()
+    async with stage(partials={"pace_s": 0.6}) as made:
+        reader, talk = await made.reader("stable"), Talk(made, segment_chars=120)
+        shown_s: list[float] = []
+        tasks = [
+            asyncio.create_task(answer_differently(made.engine, takes_s=0.4)),
+            asyncio.create_task(watch(reader, shown_s)),
+        ]
+        began_s, heard_s = loop.time(), []
+        for at_s, text in revisions(recording):
+            await asyncio.sleep(began_s + at_s - loop.time())
+            heard_s.append(loop.time())
+            await talk.hears(text)
+        for task in tasks:
+            task.cancel()
+    # From the first revision that says more than a reader was shown.
+    waits_s = []
+    for before_s, after_s in pairwise([began_s, *shown_s, loop.time()]):
+        begins_s = next((at_s for at_s in heard_s if at_s > before_s), after_s)
+        waits_s.append(after_s - begins_s)
+    assert max(waits_s) <= 5.0
