@@ -221,7 +221,7 @@ def test_the_work_for_a_segment_is_its_own(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_sentences_of_a_revision_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
-    real = open_text.sentences
+    real = text_segments.sentences
 
     def counted(text: str, lang: str) -> Iterator[str]:
         looked.append(text)
