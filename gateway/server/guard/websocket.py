@@ -112,7 +112,10 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
 
     async def send(self, message: Any) -> None:
         await super().send(message)
-        if message["type"] == "websocket.close" and message.get("code") == CloseCode.IDLE:
+        if message["type"] == "websocket.accept":
+            # The scope has what is needed of them; these two take 3 KiB as long as the connection lasts.
+            del self.request, self.response
+        elif message["type"] == "websocket.close" and message.get("code") == CloseCode.IDLE:
             # From a client that says nothing, no close frame is waited for, nor TLS's goodbye.
             self.transport.close()
             self.loop.call_later(_SILENT_S, self.transport.abort)

@@ -93,6 +93,8 @@ async def test_a_connection_that_is_gone_keeps_nothing_alive() -> None:
             await client.frame()
             protocol = guarded(gateway)
             assert protocol.scope["extensions"].keys() >= {WRITE_NOW}
+            assert not hasattr(protocol, "request")
+            assert not hasattr(protocol, "response")
         while protocol in gateway.server.server_state.connections:
             await asyncio.sleep(0)
         assert WRITE_NOW not in protocol.scope["extensions"]
