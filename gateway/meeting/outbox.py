@@ -60,11 +60,11 @@ class Payload:
             self._cost = _cost(self.message)
         return self._cost
 
-    def written(self, codec: Codec, write: Callable[[str | bytes], bytes]) -> bytes:
-        """What `write` makes of the message in one encoding; the same object for every reader."""
+    def written(self, codec: Codec, write: Callable[[bytes, bool], bytes]) -> bytes:
+        """What `write` makes of the message in one encoding, binary or not; the same object for every reader."""
         written = self._written.get(codec.subprotocol)
         if written is None:
-            written = self._written[codec.subprotocol] = write(codec.encode(self.message))
+            written = self._written[codec.subprotocol] = write(codec.encode_bytes(self.message), codec.binary)
         return written
 
     def frame(self, codec: Codec) -> str | bytes:

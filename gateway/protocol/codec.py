@@ -51,8 +51,12 @@ class Codec:
 
     def encode(self, message: ServerMessage | ClientMessage) -> str | bytes:
         """The frame for a message: `str` for a text frame, `bytes` for a binary one."""
-        data = self._encode(message)
+        data = self.encode_bytes(message)
         return data if self.binary else data.decode()
+
+    def encode_bytes(self, message: ServerMessage | ClientMessage) -> bytes:
+        """The content of the frame for a message."""
+        return self._encode(message)
 
     def decode(self, frame: str | bytes, *, max_bytes: int) -> ClientMessage:
         """The message in a frame from a client.

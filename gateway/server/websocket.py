@@ -85,6 +85,8 @@ class Stream:
         self._accounts: dict[str, set[Connection]] = {}
         self._connections: set[Connection] = set()
         self._foreign_pages = _ForeignPages()
+        # Something was said on each of them since then, by the monotonic clock.
+        self._active_s = 0.0
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -158,8 +160,11 @@ class Stream:
 
     def close_idle(self) -> None:
         """Close every connection on which nothing was said for `limits.idle_s`; called now and then."""
-        idle_s = self._core.limits.idle_s
-        since_s = time.monotonic() - idle_s
+        idle_s, now_s = self._core.limits.idle_s, time.monotonic()
+        since_s = now_s - idle_s
+        if since_s < self._active_s:
+            return
+        self._active_s = min((connection.active_s for connection in self._connections), default=now_s)
         for connection in self._connections:
             if connection.active_s <= since_s:
                 connection.finish(

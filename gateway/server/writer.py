@@ -127,7 +127,8 @@ class Writer:
             return False
         if is_written:
             self.active_s = time.monotonic()
-            self._traffic.sent(frame)
+            self._traffic.sent_frames += 1
+            self._traffic.sent_bytes += len(frame)
             if payload.delivery is not None:
                 payload.delivery.written(len(frame))
         return is_written

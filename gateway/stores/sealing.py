@@ -74,11 +74,12 @@ class Seal:
 
     def open(self, sealed: bytes, place: Place) -> bytes:
         """What was sealed. Raises `SealError`, which is counted, if that was with another key or place."""
-        from cryptography.exceptions import InvalidTag
-
-        form, id, rest = sealed[:1], sealed[1 : 1 + _ID_BYTES], sealed[1 + _ID_BYTES :]
+        form = sealed[:1]
         if form not in (_UNBOUND, _SEALED):
             return sealed
+        from cryptography.exceptions import InvalidTag
+
+        id, rest = sealed[1 : 1 + _ID_BYTES], sealed[1 + _ID_BYTES :]
         if (cipher := self._ciphers.get(id)) is None:
             raise _refused("key", "it is sealed with another key")
         if form == _UNBOUND and id not in self._unbound:

@@ -11,7 +11,9 @@ comes behind the place where its last words are, or the words that have taken th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
+from copy import copy
+from functools import lru_cache
+from itertools import islice, pairwise, tee
 from typing import NamedTuple
 
 import regex
@@ -86,13 +88,13 @@ class OpenText:
         run = next(joined(self._ended(window, lang), self._longest), "")
         if run and len(run.strip()) <= patience(run, self._longest):
             return run
-        end = self._cut(next(sentences(window, lang), ""), lang)
+        end = self._cut(next(_sentences(window, lang), ""), lang)
         follows = len(list(islice(_WORD.finditer(window, end or 0), _FOLLOW_CUT))) == _FOLLOW_CUT
         return window[:end] if end and follows and self._is_settled(window[:end]) else None
 
     def beginning(self, lang: str) -> str:
         """The rest, up to where its first segment ends if nothing changes."""
-        run = next(joined(sentences(self._window(), lang), self._longest), "")
+        run = next(joined(_sentences(self._window(), lang), self._longest), "")
         return run[: self._cut(run, lang)]
 
     def remaining(self, lang: str) -> list[str]:
@@ -122,7 +124,7 @@ class OpenText:
     def _ended(self, window: str, lang: str) -> Iterator[str]:
         """The sentences with which the rest begins, as far as they are settled: words follow each."""
         end = 0
-        for sentence, _ in pairwise(sentences(window, lang)):
+        for sentence, _ in pairwise(_sentences(window, lang)):
             end += len(sentence)
             if not self._is_settled(window[:end]):
                 return
@@ -137,6 +139,17 @@ class OpenText:
         """Where a sentence is cut because it is long."""
         longest = patience(sentence, self._longest)
         return cut(sentence, lang, longest) if len(sentence.strip()) > longest else None
+
+
+@lru_cache(maxsize=1)
+def _divided(window: str, lang: str) -> Iterator[str]:
+    """Where sentences of the newest window end is looked for once: that is most of what a revision costs."""
+    return tee(sentences(window, lang), 1)[0]
+
+
+def _sentences(window: str, lang: str) -> Iterator[str]:
+    """As `sentences`; several in a row for one window share what they have read."""
+    return copy(_divided(window, lang))
 
 
 class _Word(NamedTuple):

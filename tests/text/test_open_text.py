@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -216,6 +217,23 @@ def test_the_work_for_a_segment_is_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     text.revise(sentence * 1_500)
     assert text.ready("en") == sentence
     assert len(ends) <= 3
+
+
+def test_sentences_of_a_revision_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    real = text_segments.sentences
+
+    def counted(text: str, lang: str) -> Iterator[str]:
+        looked.append(text)
+        return real(text, lang)
+
+    monkeypatch.setattr(open_text, "sentences", counted)
+    text = OpenText(120)
+    for said in ("Nobody has looked", "Nobody has looked for this before. Or"):
+        text.revise(said)
+        assert text.ready("en") is None
+        assert text.beginning("en")
+    assert looked == ["Nobody has looked", "Nobody has looked for this before. Or"]
 
 
 @pytest.mark.parametrize("change", ["A {}", "{} And", "Nobody {}", "Now. {} And then, much later,"])

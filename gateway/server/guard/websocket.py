@@ -10,12 +10,13 @@ and closed when that does not end.
 from __future__ import annotations
 
 import asyncio
+import struct
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Frame, Opcode
+from websockets.frames import Opcode
 from websockets.http11 import Request
 
 from gateway import metrics
@@ -80,6 +81,8 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         self._frames = TokenBucket(budget.frames_per_s, budget.frames_burst)
         self._bytes = TokenBucket(budget.bytes_per_s, budget.bytes_burst)
         self._unread = bytearray()
+        # Whether the transport takes more: as `writable`, which takes longer to ask for each frame.
+        self._takes_more = True
         # Handled, and not paid for yet.
         self._owed_frames = 0
         self._owed_bytes = 0
@@ -109,7 +112,10 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
 
     async def send(self, message: Any) -> None:
         await super().send(message)
-        if message["type"] == "websocket.close" and message.get("code") == CloseCode.IDLE:
+        if message["type"] == "websocket.accept":
+            # The scope has what is needed of them; these two take 3 KiB as long as the connection lasts.
+            del self.request, self.response
+        elif message["type"] == "websocket.close" and message.get("code") == CloseCode.IDLE:
             # From a client that says nothing, no close frame is waited for, nor TLS's goodbye.
             self.transport.close()
             self.loop.call_later(_SILENT_S, self.transport.abort)
@@ -117,19 +123,27 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
         # One that is refused has no scope.
-        if self.response.status_code == HTTPStatus.SWITCHING_PROTOCOLS:
+        if self.response.status_code == HTTPStatus.SWITCHING_PROTOCOLS and not self.conn.extensions:
             self._extensions = cast(dict[str, Any], self.scope["extensions"])
             self._extensions[WRITE_NOW] = self.write_now
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._takes_more = False
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._takes_more = True
 
     def write_now(self, frame: bytes) -> bool:
         """Write a whole frame of data; false if it has to wait, or cannot be written any more.
 
         The way through ASGI takes three times as long, and one message may go to thousands of readers.
         """
-        is_open = self.handshake_complete and not self.close_sent and not self.transport.is_closing()
-        if not is_open or not self.writable.is_set() or self.conn.extensions:
+        transport = self.transport
+        if self.close_sent or not self.handshake_complete or transport.is_closing() or not self._takes_more:
             return False
-        self.transport.write(frame)
+        transport.write(frame)
         return True
 
     # ------------------------------------------------------------ reading
@@ -229,8 +243,11 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         self.transport.close()
 
 
-def framed(message: str | bytes) -> bytes:
-    """One WebSocket frame with the whole message: text, or bytes."""
-    if isinstance(message, str):
-        return Frame(Opcode.TEXT, message.encode()).serialize(mask=False)
-    return Frame(Opcode.BINARY, message).serialize(mask=False)
+def framed(data: bytes, binary: bool) -> bytes:
+    """One WebSocket frame with a whole message, of bytes or of text in UTF-8 (RFC 6455, 5.2)."""
+    first, size = 0x80 | (Opcode.BINARY if binary else Opcode.TEXT), len(data)
+    if size < 126:
+        return bytes((first, size)) + data
+    if size < 65_536:
+        return struct.pack("!BBH", first, 126, size) + data
+    return struct.pack("!BBQ", first, 127, size) + data

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
@@ -86,6 +86,7 @@ class Connection:
             **options, protocol=2, driver_info=None, socket_timeout=None, socket_connect_timeout=connect_s
         )
         self._parser: hiredis.Reader | None = None
+        self._pack: Callable[[Command], bytes] | None = None
         # That have arrived.
         self._replies: deque[Any] = deque()
 
@@ -97,6 +98,7 @@ class Connection:
         try:
             async with asyncio.timeout(self._connect_s):
                 await self._connection.connect()  # type: ignore[no-untyped-call]
+            self._pack = cast(Callable[[Command], bytes], hiredis.pack_command)
             self._parser = hiredis.Reader(protocolError=Lost, replyError=_Error, notEnoughData=_INCOMPLETE)
         except (
             exceptions.AuthenticationError,
@@ -111,15 +113,14 @@ class Connection:
 
     async def send(self, commands: Sequence[Command]) -> None:
         """Hand all of them to the network. Raises `Lost`."""
-        import hiredis
-        from redis import exceptions
-
-        if not self._connection.is_connected:
+        writer = self._connection._writer
+        if writer is None or self._pack is None:
             raise Lost("not connected")
-        packed = b"".join([hiredis.pack_command(cast(Any, command)) for command in commands])
         try:
-            await self._connection.send_packed_command(packed, check_health=False)
-        except (exceptions.RedisError, OSError, TimeoutError) as error:
+            # redis-py's own way checks each time what is known here.
+            writer.write(b"".join([self._pack(command) for command in commands]))
+            await writer.drain()
+        except OSError as error:
             raise Lost(str(error)) from None
 
     async def receive(self) -> Any:

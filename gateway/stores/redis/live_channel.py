@@ -74,12 +74,11 @@ class RedisLiveChannel:
         listened = self._meetings[meeting] = _Meeting()
 
         def heard(data: bytes) -> None:
-            origin = data[: len(self._id)]
-            if origin == self._id:
+            if data.startswith(self._id):
                 return
             listened.may_be_heard()
             with contextlib.suppress(ValueError):  # of another version, or not sealed for this; that is counted
-                sender = origin.decode()
+                sender = data[: len(self._id)].decode()
                 event = self._store.seal.open(data[len(self._id) :], Place(_KIND, meeting, sender))
                 deliver(sender, _decode(event))
 

@@ -176,12 +176,12 @@ class Pushes:
                 await self._connection.send([(command, channel)])
 
     def _received(self, message: Any) -> None:
-        match message:
-            case [b"message", bytes() as channel, bytes() as data]:
-                if (known := self._channels.get(channel)) is not None:
-                    known.deliver(data)
-            case [b"subscribe", bytes() as channel, _]:
-                self._confirmed(channel)
+        kind, channel, data = message
+        if kind == b"message":
+            if (known := self._channels.get(channel)) is not None:
+                known.deliver(data)
+        elif kind == b"subscribe":
+            self._confirmed(channel)
 
     def _confirmed(self, channel: bytes) -> None:
         unconfirmed = self._unconfirmed.get(channel)

@@ -11,12 +11,13 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from websockets.frames import Frame, Opcode
 
 from gateway.config import Settings
 from gateway.protocol.codec import JSON
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import Ping, Pong, SessionStarted, TranslationFinal, UtteranceAccepted
-from gateway.server.guard.websocket import WRITE_NOW, FrameBudget, GuardedWebSocket
+from gateway.server.guard.websocket import WRITE_NOW, FrameBudget, GuardedWebSocket, framed
 from tests.clocks import run_swiftly, swiftly
 from tests.frames import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, UPGRADE, frame
 from tests.gateways import Running, running
@@ -92,9 +93,18 @@ async def test_a_connection_that_is_gone_keeps_nothing_alive() -> None:
             await client.frame()
             protocol = guarded(gateway)
             assert protocol.scope["extensions"].keys() >= {WRITE_NOW}
+            assert not hasattr(protocol, "request")
+            assert not hasattr(protocol, "response")
         while protocol in gateway.server.server_state.connections:
             await asyncio.sleep(0)
         assert WRITE_NOW not in protocol.scope["extensions"]
+
+
+@pytest.mark.parametrize("size", [0, 125, 126, 65_535, 65_536])
+@pytest.mark.parametrize("binary", [False, True])
+def test_a_frame_is_the_one_that_websockets_makes(size: int, binary: bool) -> None:
+    opcode = Opcode.BINARY if binary else Opcode.TEXT
+    assert framed(b"x" * size, binary) == Frame(opcode, b"x" * size).serialize(mask=False)
 
 
 FLOODS = {
