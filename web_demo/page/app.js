@@ -2,7 +2,6 @@
 
 import { loadWords } from "./words/words.js";
 import { inviteIn } from "./access/invite.js";
-import { isReady, READINESS_URL } from "./status/readyz.js";
 
 const query = new URLSearchParams(location.search);
 const streamUrl = new URL("./v1/stream", document.baseURI);
@@ -26,14 +25,16 @@ if (asked === null) {
 }
 
 function askEarly() {
-  const readyz = ask(READINESS_URL);
-  return { readyz, languages: askForLanguages(readyz).catch(() => null) };
+  // Answers 200 whatever it says: browsers log every 503 to the console.
+  const url = "./readyz?status=200";
+  const readyz = ask(url);
+  return { url, readyz, languages: askForLanguages(readyz).catch(() => null) };
 }
 
 /** Null also where the engine is not ready: then it would be refused. @param {Promise<Response>} readyz */
 async function askForLanguages(readyz) {
-  const answer = await (await readyz).clone().json();
-  return isReady(answer) ? await ask("./v1/languages") : null;
+  const { status } = await (await readyz).clone().json();
+  return status === "ready" || status === "restarting" ? await ask("./v1/languages") : null;
 }
 
 /** The answer with its body, which is read before the request's time is over. @param {string} url */

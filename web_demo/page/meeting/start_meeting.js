@@ -8,7 +8,6 @@ import { DisplaySettings } from "../settings/display_settings.js";
 import { hideAlert, showAlert } from "../status/alert.js";
 import { LoadingCard } from "../status/loading_card.js";
 import { ReadinessPoller } from "../status/readiness_poller.js";
-import { READINESS_URL } from "../status/readyz.js";
 import { READINESS_LABELS, showStatus } from "../status/status_label.js";
 import { find } from "../ui/dom.js";
 import { languageName, t } from "../words/words.js";
@@ -24,7 +23,7 @@ import { keepOfflineShell } from "./offline_shell.js";
  * @param {string} options.streamUrl
  * @param {URLSearchParams} options.query
  * @param {Invite | null} options.invite
- * @param {{readyz: Promise<Response>, languages: Promise<Response | null>}} options.asked Answers of the gateway that were
+ * @param {{url: string, readyz: Promise<Response>, languages: Promise<Response | null>}} options.asked Answers of the gateway that were
  *     asked for already; null if there was none.
  */
 export function startMeeting({ streamUrl, query, invite, asked }) {
@@ -40,7 +39,7 @@ export function startMeeting({ streamUrl, query, invite, asked }) {
   /** @type {import("../status/readiness_poller.js").Readiness | undefined} */
   let newest;
 
-  const readiness = new ReadinessPoller(READINESS_URL, (answer) => {
+  const readiness = new ReadinessPoller(asked.url, (answer) => {
     newest = answer;
     if (page !== undefined) return page.onReadiness(answer);
     if (answer.needsToken && invite === null) refuse(t("access.not_invited"));

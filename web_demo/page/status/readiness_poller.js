@@ -1,7 +1,6 @@
 // Asks the gateway at intervals whether its engine can translate. Knows `/readyz`; must not know the page.
 
 import { t } from "../words/words.js";
-import { isReady } from "./readyz.js";
 
 /**
  * One of several engines.
@@ -50,9 +49,11 @@ async function ask(url, asked) {
     // A proxy's error page instead of the gateway's answer.
   }
   const told = { needsToken: body?.auth === "token", engines: body?.engines ?? [], waiting: body?.waiting ?? 0 };
-  if (body !== null && isReady(body)) return { status: "ready", reason: "", ...told };
   const reason = typeof body?.reason === "string" ? body.reason : "";
   switch (body?.status) {
+    case "ready":
+    case "restarting": // translations are taken, and wait
+      return { status: "ready", reason: "", ...told };
     case "starting":
     case "failed":
     case "draining":
