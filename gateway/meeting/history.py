@@ -22,7 +22,6 @@ from gateway.domain.log import (
     segment_number,
 )
 
-
 # For each utterance that latecomers are shown, so many are held, with those that were replaced or take something
 # back: a client that corrects without end does not fill the memory, nor make latecomers read without end.
 HELD_FOR_EACH = 4
