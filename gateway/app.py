@@ -245,7 +245,7 @@ class Gateway:
                 *(admin.routes_elsewhere() if own_address else admin.routes(read)),
                 *tokens.routes(self.sessions, identity, self._keys, audit),
                 *usage.routes(identity, audit, self.usage),
-                *api.routes(calls, self.log),
+                *api.routes(calls, self.log, self.session_store),
                 *deepl.routes(compatible, self.usage, lambda: self.store.glossaries),
                 *libretranslate.routes(compatible),
                 *page.routes(demo_controls=settings.demo_controls),

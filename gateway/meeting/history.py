@@ -22,6 +22,10 @@ from gateway.domain.log import (
     segment_number,
 )
 
+# For each utterance that latecomers are shown, so many are held, with those that were replaced or take something
+# back: a client that corrects without end does not fill the memory, nor make latecomers read without end.
+HELD_FOR_EACH = 4
+
 
 @dataclass(eq=False)
 class Record:
@@ -51,6 +55,11 @@ class Record:
         self.promised = set(self.languages)
 
     @property
+    def stands(self) -> bool:
+        """Whether a latecomer is shown it."""
+        return self.replaced_by is None and not self.utterance.is_taking_back
+
+    @property
     def failed(self) -> bool:
         """Whether a promised translation of it failed."""
         return any(self.outcomes.get(lang) is False for lang in self.promised)
@@ -67,10 +76,13 @@ class Record:
 
 
 class History:
-    """The newest `keep` utterances, and those that are not finished, which are as few as may be in flight."""
+    """The newest `keep` utterances that stand, what was replaced or taken back since, and what is not finished.
+
+    The last are as few as may be in flight.
+    """
 
     def __init__(self, keep: int) -> None:
-        # How many of the newest utterances.
+        # How many of the newest utterances that stand.
         self.keep = keep
         self._records: OrderedDict[UtteranceKey, Record] = OrderedDict()
         self._unfinished: dict[UtteranceKey, Record] = {}
@@ -106,6 +118,7 @@ class History:
                 record = self._add(Record(utterance, publication.offset, set(languages)))
                 for replaced in self.replaced(utterance):
                     replaced.replaced_by = utterance.key
+                self._drop_older(utterance.key)
                 return None if record.missing() else self._finished(record)
             case Translated() | Untranslated() as outcome:
                 return self.end(outcome, publication.offset)
@@ -218,8 +231,8 @@ class History:
         return record is not None and record.replaced_by is not None
 
     def newest(self) -> list[Record]:
-        """At most `keep`, oldest first."""
-        records = list(self._records.values())
+        """At most `keep` that stand, oldest first."""
+        records = [record for record in self._records.values() if record.stands]
         return records[max(0, len(records) - self.keep) :]
 
     def said_by(self, participant: str) -> list[Record]:
@@ -247,8 +260,16 @@ class History:
             self._records = OrderedDict(sorted(self._records.items(), key=lambda each: each[1].said))
         if record.languages:
             self._unfinished[key] = record
-        # What is older than the newest `keep` and finished goes; never a newer one in place of an older one.
-        for old in list(self._records)[: max(0, len(self._records) - self.keep)]:
-            if old != key and old not in self._unfinished:
-                del self._records[old]
         return record
+
+    def _drop_older(self, added: UtteranceKey) -> None:
+        """What is older than the newest `keep` and finished goes; never a newer one in place of an older one."""
+        if len(self._records) <= self.keep:
+            return
+        standing = 0
+        for held, record in enumerate(reversed(list(self._records.values()))):
+            key = record.utterance.key
+            is_old = standing >= self.keep or held >= HELD_FOR_EACH * self.keep
+            if is_old and key != added and key not in self._unfinished:
+                del self._records[key]
+            standing += record.stands

@@ -21,6 +21,7 @@ from gateway.domain.live import Reads
 from gateway.domain.log import (
     NO_TITLE,
     Accepted,
+    Page,
     Publication,
     Said,
     Title,
@@ -34,7 +35,7 @@ from gateway.domain.session_store import Hosted, Present
 from gateway.domain.sessions import Preferences
 from gateway.meeting import traces
 from gateway.meeting.feed import Feed
-from gateway.meeting.history import History, Record
+from gateway.meeting.history import HELD_FOR_EACH, History, Record
 from gateway.meeting.live_view import LiveText, LiveTranslation, LiveView
 from gateway.meeting.members import Member, Members, Presence
 from gateway.meeting.other_gateways import OtherGateways
@@ -147,16 +148,30 @@ class Room:
                 self.recorded = self._record = start.recorded
                 self.title = start.title
                 self.history.keep = self._snapshot if self.recorded else 0
-                recent = await self.log.recent(self.id, self.history.keep)
-                # Publications that arrive meanwhile are noted twice, which changes nothing.
-                async for publication in self._logged(self.history.recall(recent)):
-                    self.history.note(publication)
+                await self._read_newest()
                 if self._present is not None:
                     await subscription.enter_async_context(self._present(self.id, self._put_present, self._host))
                 await subscription.enter_async_context(self.other_gateways.listening(self))
                 self._unsubscribe = subscription.pop_all()
             self._is_open = True
             self._failures -= 1
+
+    async def _read_newest(self) -> None:
+        """Note the newest utterances of the log. Raises `LogUnavailable`."""
+        keep = self.history.keep
+        page = await self._recall(keep)
+        has_older = page.publications and page.publications[0].offset > page.first
+        if has_older and len(self.history.newest()) < keep:
+            # The log has counted those that were corrected or taken back, too: it cannot read them.
+            self.history.clear()
+            await self._recall(HELD_FOR_EACH * keep)
+
+    async def _recall(self, utterances: int) -> Page:
+        recent = await self.log.recent(self.id, utterances)
+        # Publications that arrive meanwhile are noted twice, which changes nothing.
+        async for publication in self._logged(self.history.recall(recent)):
+            self.history.note(publication)
+        return recent.page
 
     async def begin_again(self) -> None:
         """Read the log that has taken the place of the one before. Raises `LogUnavailable`."""

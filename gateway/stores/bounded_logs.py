@@ -236,7 +236,7 @@ class BoundedLogs:
             return False
         while ring.publications:
             self._drop_oldest(ring)
-        ring.epoch, ring.first, ring.last = secrets.token_hex(4), 1, 0
+        ring.epoch, ring.first, ring.last, ring.title = secrets.token_hex(4), 1, 0, NO_TITLE
         self._forget_if_over(ring)
         return True
 

@@ -344,7 +344,7 @@ class Finals:
                 running = self._running(room, utterance.key)
                 there = {utterance.lang, *record.outcomes, *record.languages, *running}
                 missing = [lang for lang in languages if lang not in there and self._can(utterance, lang)]
-                if missing and not utterance.is_taking_back and record.replaced_by is None:
+                if missing:
                     admitted[record.said] = utterance, self._admit(room, utterance, missing, CATCHING_UP)
         except GatewayError as error:
             _log.info("recent utterances of a meeting are left untranslated: %s", error.code)

@@ -321,6 +321,25 @@ async def test_a_text_that_the_gateway_refuses_is_told(open_composer: OpenCompos
 # -------------------------------------------------------------------- languages and sentences
 
 
+async def test_a_refused_correction_leaves_its_text_to_be_said(open_composer: OpenComposer) -> None:
+    async with open_composer() as composer:
+        field = composer.text
+        correct = "composer.correct({ utterance: 'forgotten', text: 'On Tuesday.', lang: 'en' })"
+        await composer.page.evaluate(correct)
+        await field.fill("On Thursday.")
+        await field.press("Enter")
+        await expect(field).to_have_value("On Thursday.")
+        await composer.until(lambda: composer.finals() == ["On Thursday."])
+        await expect(composer.page.get_by_test_id("correcting")).to_be_hidden()
+        assert await composer.page.evaluate("objections") == ["This was said too long ago to be changed."]
+        assert (await composer.page.evaluate("sessionStorage.getItem('draft')")).endswith(" On Thursday.")
+        # What is typed meanwhile stays behind it.
+        await composer.page.evaluate(correct)
+        await field.fill("On Friday.")
+        await field.press("Enter")
+        await expect(field).to_have_value("On Friday.\nOn Thursday.")
+
+
 async def test_the_spoken_language_is_remembered_and_told(open_composer: OpenComposer) -> None:
     async with open_composer() as composer:
         await composer.text.fill("Guten Morgen")

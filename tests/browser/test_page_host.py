@@ -168,6 +168,37 @@ async def test_title_is_told_before_and_after_one_has_joined(
             await expect(each.locator("h1")).to_have_text("Translation Gateway")
 
 
+async def test_title_that_a_host_is_typing_stays(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    lines: list[WebSocketRoute] = []
+
+    async def pass_on(line: WebSocketRoute) -> None:
+        line.connect_to_server()
+        lines.append(line)
+
+    async with open_page(f"{gateway.url}/healthz", **DESKTOP) as host:
+        host.allow("favicon.ico")
+        page = host.page
+        await page.route_web_socket("**/v1/stream", pass_on)
+        await page.goto(gateway.url)
+        await connected(page)
+        heading = page.get_by_role("heading", level=1)
+        field = (await show(page, "people")).get_by_label("Title of the meeting")
+        await field.fill("Weekl")
+        lines[-1].send(json.dumps({"type": "meeting.titled", "title": "Daily", "held_by": "Bo"}))
+        await expect(heading).to_have_text("Daily held by Bo")
+        assert await field.input_value() == "Weekl"
+        await lines[-1].close(code=1012)
+        await expect(heading).to_have_text("Translation Gateway")  # as the gateway says when it is back
+        assert await field.input_value() == "Weekl"
+        await field.press("y")
+        await field.press("Enter")
+        await expect(heading).to_have_text("Weekly")
+        # Not typed any more.
+        lines[-1].send(json.dumps({"type": "meeting.titled", "title": "Daily", "held_by": "Bo"}))
+        await expect(heading).to_have_text("Daily held by Bo")
+        await expect(field).to_have_value("Daily")
+
+
 async def test_first_link_names_a_meeting(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with open_page(f"{gateway.url}/?meeting=first-link&title=Weekly") as first:
         await join(first.page, "Ana")

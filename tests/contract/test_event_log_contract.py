@@ -572,11 +572,12 @@ async def test_readers_are_told_of_an_erasure(open_store: OpenStore) -> None:
         ):
             await reading.reads(["ja"])
             await append(here, "standup", said("one"))
+            await here.entitle("standup", Title("Weekly", "Ana"))
             epoch = (await here.read("standup", 0)).epoch
             assert await here.erase("standup")
             await until(lambda: sorted(told) == ["here", "there"])
             page = await there.read("standup", 0)
-            assert (page.epoch != epoch, page.last, page.publications) == (True, 0, ())
+            assert (page.epoch != epoch, page.last, page.publications, page.title) == (True, 0, (), NO_TITLE)
             # What is said next is promised in what is read.
             accepted = await here.accept("standup", utterance("two", id="2"))
             assert accepted.unfinished == ("ja",)

@@ -274,3 +274,29 @@ def test_corrections_of_what_is_not_held_any_more_replace_each_other() -> None:
     log.publish(Said(second, ()))
     assert log.history.is_replaced(published)
     assert [record.utterance for record in log.history.replaced(second)] == [first]
+
+
+def test_what_is_replaced_or_taken_back_takes_no_place() -> None:
+    log = Log(keep=3)
+    for name in "abc":
+        log.said(name)
+    for number in range(7):
+        log.publish(Said(replace(spoken(f"c{number}"), replaces=("c",)), ()))
+    assert log.newest == ["a", "b", "c6"]
+    log.publish(Said(replace(spoken("back"), text="", replaces=("b",)), ()))
+    assert log.newest == ["a", "c6"]
+    log.said("d")
+    assert log.newest == ["a", "c6", "d"]
+    log.said("e")
+    assert log.newest == ["c6", "d", "e"]
+    assert log.history.get(("p", "a")) is None
+
+
+def test_corrections_without_end_are_not_all_held() -> None:
+    log = Log(keep=3)
+    for name in "abc":
+        log.said(name)
+    for number in range(90):
+        log.publish(Said(replace(spoken(f"c{number}"), replaces=("c",)), ()))
+    assert log.newest == ["c89"]
+    assert len(log.history._records) == 12

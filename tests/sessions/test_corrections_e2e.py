@@ -287,6 +287,21 @@ async def test_who_was_away_gets_the_correction() -> None:
         ]
 
 
+async def test_latecomer_sees_the_lines_that_were_not_corrected_too() -> None:
+    async with two() as g:
+        ana = await joined(g.here, speaks="en")
+        keep = ana[0].session.room.history.keep
+        for number in range(keep):
+            await says(g.here, ana, str(number), f"Line {number}.")
+        for number in range(keep + 10):
+            await says(g.here, ana, f"c{number}", f"Correction {number}.", "5")
+        standing = [f"Line {number}." for number in range(keep) if number != 5]
+        for d in (g.here, g.there):  # the second one has the meeting from the log alone
+            late = await joined(d, reads=["en"])
+            captions = [each.text for each in await late[1].received() if isinstance(each, Caption)]
+            assert captions == [*standing, f"Correction {keep + 9}."]
+
+
 # ---------------------------------------------------------------- any order
 
 _LANGS = ("de", "ja")

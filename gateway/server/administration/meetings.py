@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 
 from gateway.domain.errors import UnknownMeeting
 from gateway.domain.grants import Revocation, meeting_key, meeting_name, tenant_of
-from gateway.domain.log import LoggedMeeting
+from gateway.domain.log import NO_TITLE, LoggedMeeting
 from gateway.domain.ports import EventLog, SessionStore
 from gateway.domain.roles import NAME
 from gateway.domain.session_store import StoredSession
@@ -137,7 +137,8 @@ class _Meetings(Struct, frozen=True):
 
     async def erase(self, request: Request) -> ASGIApp:
         tenant, meeting = _named(request)
-        erased = await self.log.erase(meeting_key(tenant, meeting))
+        erased = await self.log.erase(key := meeting_key(tenant, meeting))
+        await self.session_store.entitle(key, NO_TITLE)
         note(request, "transcript erased", tenant=tenant, meeting=meeting, there_was_one=erased)
         return json_response(ErasedAnswer(erased))
 

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gateway import metrics
 from gateway.domain.errors import GatewayError, error_classes
 from gateway.domain.languages import AUTO, language_name
-from gateway.domain.ports import EventLog
+from gateway.domain.ports import EventLog, SessionStore
 from gateway.protocol import asyncapi
 from gateway.protocol.checks import targets_by_source
 from gateway.server.guard.audit import Audit
@@ -55,10 +55,10 @@ from gateway.server.translate.call import NO_TIME, Call, Translated, Translator,
 from gateway.translation.scheduling.scheduler import Throttle
 
 
-def routes(api: Api, log: EventLog) -> list[BaseRoute]:
+def routes(api: Api, log: EventLog, session_store: SessionStore) -> list[BaseRoute]:
     """Every HTTP route of the gateway."""
     translator = api.translator
-    transcripts = Transcripts(log, translator.engine, api.identity, api.audit, translator.limits)
+    transcripts = Transcripts(log, session_store, translator.engine, api.identity, api.audit, translator.limits)
     codes = QrCodes(translator.thread)
     return [
         Route("/v1/translate", Resource(POST=api.translate)),

@@ -34,8 +34,8 @@ from gateway.domain.errors import (
 )
 from gateway.domain.grants import Grant, account_of_tenant, hash_of_meeting, meeting_key
 from gateway.domain.languages import normalise
-from gateway.domain.log import Page, Publication, Said, Title, Utterance, UtteranceKey
-from gateway.domain.ports import Engine, EventLog
+from gateway.domain.log import NO_TITLE, Page, Publication, Said, Title, Utterance, UtteranceKey
+from gateway.domain.ports import Engine, EventLog, SessionStore
 from gateway.meeting.transcript import Spoken, marked, plain_text, readable, subrip, transcript, webvtt
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
 from gateway.protocol.limits import Limits
@@ -75,10 +75,19 @@ _MOST_WANTED = 4
 class Transcripts:
     """The endpoints."""
 
-    def __init__(self, log: EventLog, engine: Engine, identity: Identity, audit: Audit, limits: Limits) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        session_store: SessionStore,
+        engine: Engine,
+        identity: Identity,
+        audit: Audit,
+        limits: Limits,
+    ) -> None:
         self._identity = identity
         self._audit = audit
         self._log = log
+        self._session_store = session_store
         self._engine = engine
         self._limits = limits
         self._thread = FairThread("transcripts")
@@ -138,7 +147,11 @@ class Transcripts:
                 raise Forbidden("The token is for another meeting.")
             if not is_meeting_id(meeting) or len(meeting) > self._limits.id_chars:
                 raise UnknownMeeting("No meeting can have this id.")
-            if await self._log.erase(meeting_key(grant.tenant, meeting)):
+            key = meeting_key(grant.tenant, meeting)
+            erased = await self._log.erase(key)
+            # Those who are in the meeting are told, also if an earlier try came no further than the log.
+            await self._session_store.entitle(key, NO_TITLE)
+            if erased:
                 hashed = hash_of_meeting(grant.tenant, meeting)
                 _log.warning("%s has erased the transcript of meeting %s", grant.subject, hashed)
         return Response(status_code=204, headers={"Cache-Control": "no-store"})

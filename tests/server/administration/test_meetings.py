@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from gateway.domain.grants import hash_of_meeting
@@ -131,13 +132,14 @@ async def test_erased_meeting_goes_on_without_its_past(tmp_path: Path) -> None:
         administered(Operator(tmp_path)) as (gateway, client),
         gateway.peer() as ana,
     ):
-        await joined(ana, reads=["ja"], speaks="en")
+        assert (await joined(ana, reads=["ja"], speaks="en", title="Weekly")).title == "Weekly"
         await said(ana)
         assert (await client.delete("/admin/meetings/default/standup/transcript")).json() == {"erased": True}
         assert (await closed(ana))[0] == 1012  # to begin again, as with a log that was lost
         async with gateway.peer() as late:
             started = await joined(late, reads=["ja"], speaks="en")
             assert started.participant
+            assert started.title is UNSET
             assert "Nobody else" not in repr([room.history.newest() for room in gateway.gateway.sessions.rooms])
             assert "Nobody else" not in repr(kept(gateway))
             await late.send(UtteranceFinal(id="2", rev=1, text="We go on"))

@@ -13,6 +13,7 @@ from gateway.server.http import api
 from gateway.server.http.readiness import Whole
 from gateway.server.translate.call import Translator
 from gateway.stores.memory_log import MemoryEventLog, MemoryStore
+from gateway.stores.memory_session_store import MemorySessions, MemorySessionStore
 from gateway.translation.scheduling.scheduler import Scheduler
 from tests.usual import usual
 
@@ -29,4 +30,5 @@ def api_routes(
         audit=Audit(),
         whole=lambda: Whole(0, 0),
     )
-    return api.routes(calls, log or MemoryEventLog(usual(MemoryStore)))
+    session_store = MemorySessionStore(usual(MemorySessions))
+    return api.routes(calls, log or MemoryEventLog(usual(MemoryStore)), session_store)

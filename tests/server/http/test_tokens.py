@@ -326,6 +326,18 @@ async def test_what_was_said_is_erased_by_whoever_may(door: Door) -> None:
         check(await erase(door.keys["acme"], impossible), 404, "unknown_meeting")
 
 
+async def test_title_goes_with_what_was_said_while_people_are_in_the_meeting(door: Door) -> None:
+    async with door.gateway.peer() as ana, door.gateway.peer() as bo:
+        host = await door.token(meeting="standup", roles=["host", "speak", "read"])
+        await ana.send(SessionStart(reads=["ja"], token=host, title="Weekly"))
+        assert (await ana.until(SessionStarted))[-1].title == "Weekly"
+        headers = {"Authorization": f"Bearer {door.keys['acme']}"}
+        erased = await door.client.delete("/v1/meetings/standup/transcript", headers=headers)
+        assert erased.status_code == 204
+        await bo.send(SessionStart(reads=["ja"], token=await door.token(sub="bo", meeting="standup")))
+        assert (await bo.until(SessionStarted))[-1].title is msgspec.UNSET
+
+
 async def test_where_nobody_needs_a_token_nobody_erases() -> None:
     async with running() as gateway, httpx.AsyncClient(base_url=f"http://127.0.0.1:{gateway.port}") as client:
         check(await client.delete("/v1/meetings/standup/transcript"), 403, "forbidden")

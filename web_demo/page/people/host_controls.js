@@ -34,6 +34,7 @@ export class HostControls {
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
       client.entitle(this.#title.value.trim());
+      this.#title.defaultValue = this.#title.value; // the answer may take its place
     });
     this.element.append(this.#form, lock, hint, end);
     this.element.dataset.testid = "host";
@@ -43,18 +44,24 @@ export class HostControls {
         case "session.started":
           this.element.hidden = event.host !== true;
           this.#title.maxLength = event.limits.name_chars;
-          this.#title.value = event.title ?? "";
+          this.#showTitle(event.title ?? "");
           return this.#show(event.locked === true);
         case "meeting.locked":
           return this.#show(event.locked);
         case "meeting.titled":
-          this.#title.value = event.title;
-          return;
+          return this.#showTitle(event.title);
         case "error": // it may be the answer
         case "state": // the answer may never come
           return this.#show(this.#isLocked);
       }
     });
+  }
+
+  /** Unless the host is typing another one. @param {string} title */
+  #showTitle(title) {
+    const isTyping = document.activeElement === this.#title && this.#title.value !== this.#title.defaultValue;
+    this.#title.defaultValue = title;
+    if (!isTyping) this.#title.value = title;
   }
 
   #ask() {

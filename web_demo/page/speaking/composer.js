@@ -135,6 +135,8 @@ export class Composer {
    * @type {{replaces: string, said: string, saidIn: string, text: string, lang: string} | undefined}
    */
   #correction;
+  /** Corrections that were sent and not answered, by utterance. @type {Map<string, {text: string, lang: string}>} */
+  #corrections = new Map();
   /** Sample sentences that are being said, by utterance. @type {Map<string, SimulatedSpeech>} */
   #speeches = new Map();
   /** @type {number | undefined} */
@@ -308,6 +310,23 @@ export class Composer {
   }
 
   /**
+   * A correction was refused: what was typed is an ordinary text now, before what is being typed.
+   * @param {{text: string, lang: string}} refused
+   */
+  #putBack({ text, lang }) {
+    const join = (/** @type {string} */ typed) => (typed ? `${text}\n${typed}` : text);
+    if (this.#correction) {
+      this.#correction.text = join(this.#correction.text);
+      return saveDraft(this.#client.meeting, this.#correction.text);
+    }
+    // A detected language is detected again; what else is typed stays in its language.
+    if (!this.#typed && this.lang !== DETECT) this.lang = lang;
+    this.#text.value = join(this.#text.value);
+    saveDraft(this.#client.meeting, this.#text.value);
+    this.#showLength();
+  }
+
+  /**
    * Put a text into the field, in a language that is not spoken from now on.
    * @param {string} text
    * @param {string} lang One that is not offered changes nothing.
@@ -462,7 +481,9 @@ export class Composer {
     if (text && this.#correction) {
       const { lang } = this;
       const { replaces, said, saidIn } = this.#correction;
-      if (text !== said || lang !== saidIn) this.#client.final({ text, lang, replaces });
+      if (text !== said || lang !== saidIn) {
+        this.#corrections.set(this.#client.final({ text, lang, replaces }), { text, lang });
+      }
       this.#endCorrection();
     } else if (text) {
       this.#cancelDraftUnless(text);
@@ -564,7 +585,10 @@ export class Composer {
     if (event.type === "session.started" || event.type === "session.muted") this.#muted = event.muted === true;
     if (event.type === "utterance.accepted" && event.lang !== undefined) this.#onDetected(event.lang);
     if (event.type === "utterance.replaced") this.#onReplaced(event);
+    if (event.type === "utterance.accepted") this.#corrections.delete(event.id);
     if (event.type !== "utterance.refused") return;
+    const correction = this.#corrections.get(event.id);
+    if (correction && this.#corrections.delete(event.id)) this.#putBack(correction);
     this.#speeches.get(event.id)?.stop();
     this.#speeches.delete(event.id);
     // A refused draft needs no message: its text is still in the field.
