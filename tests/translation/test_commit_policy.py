@@ -740,7 +740,7 @@ def test_whatever_happens_nothing_is_taken_back(
                 watched.interrupted(hypothesis)
         newest = [heard.text for heard in watched.taken[-2:]]
         assert not policy.tentative or any(said.startswith(policy.committed + policy.tentative) for said in newest)
-        # The next request begins with what is committed and guesses what some hypothesis said behind it, or nothing.
+        # The next request begins with what is committed, and guesses what some hypothesis said behind it, if any.
         assert not policy.draft or policy.committed + policy.draft in guesses
 
 
