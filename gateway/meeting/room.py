@@ -86,6 +86,8 @@ class Room:
         self._snapshot = snapshot
         # What it is called.
         self.title = NO_TITLE
+        # Whether that was set, or taken away, since somebody is there.
+        self.has_set_title = False
         self.log = log
         self.epoch = ""
         # The offset of the newest publication.
@@ -146,7 +148,7 @@ class Room:
                 # Something may have been delivered since.
                 self.epoch, self.offset = start.epoch, max(self.offset, start.last)
                 self.recorded = self._record = start.recorded
-                self.title = start.title
+                self.title, self.has_set_title = start.title, False
                 self.history.keep = self._snapshot if self.recorded else 0
                 await self._read_newest()
                 if self._present is not None:
@@ -326,6 +328,7 @@ class Room:
                 member.feed.send_now(payload)
 
     def _host(self, hosted: Hosted) -> None:
+        self.has_set_title = hosted.title is not None
         if hosted.title is not None:
             self.entitle(hosted.title)
         changed, concerned = self.presence.host(hosted)

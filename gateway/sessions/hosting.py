@@ -124,7 +124,7 @@ class Hosting:
         """A session has begun that names its meeting, as a host or as the first one may. Never raises."""
         room = session.room
         is_first = room.presence.is_alone(session.member) and room.offset == 0
-        if text and not room.title.text and (session.grant.is_host or is_first):
+        if text and not room.title.text and not room.has_set_title and (session.grant.is_host or is_first):
             with suppress(LogUnavailable):
                 await self.entitle(session, text)
 

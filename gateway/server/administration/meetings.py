@@ -137,8 +137,9 @@ class _Meetings(Struct, frozen=True):
 
     async def erase(self, request: Request) -> ASGIApp:
         tenant, meeting = _named(request)
-        erased = await self.log.erase(key := meeting_key(tenant, meeting))
-        await self.session_store.entitle(key, NO_TITLE)
+        key = meeting_key(tenant, meeting)
+        await self.session_store.entitle(key, NO_TITLE)  # before those who are in the meeting come back
+        erased = await self.log.erase(key)
         note(request, "transcript erased", tenant=tenant, meeting=meeting, there_was_one=erased)
         return json_response(ErasedAnswer(erased))
 

@@ -148,10 +148,9 @@ class Transcripts:
             if not is_meeting_id(meeting) or len(meeting) > self._limits.id_chars:
                 raise UnknownMeeting("No meeting can have this id.")
             key = meeting_key(grant.tenant, meeting)
-            erased = await self._log.erase(key)
-            # Those who are in the meeting are told, also if an earlier try came no further than the log.
+            # Before those who are in the meeting come back: a host says again what it was called at first.
             await self._session_store.entitle(key, NO_TITLE)
-            if erased:
+            if await self._log.erase(key):
                 hashed = hash_of_meeting(grant.tenant, meeting)
                 _log.warning("%s has erased the transcript of meeting %s", grant.subject, hashed)
         return Response(status_code=204, headers={"Cache-Control": "no-store"})

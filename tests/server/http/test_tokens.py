@@ -21,7 +21,7 @@ from gateway.domain.log import Said, Utterance
 from gateway.identity import key_file
 from gateway.identity.authenticator import Keys
 from gateway.identity.key_file import KeyFile, new_api_key, new_signing_key
-from gateway.protocol.messages import Error, SessionStart, SessionStarted, TranslationFinal
+from gateway.protocol.messages import Error, Resume, SessionStart, SessionStarted, TranslationFinal
 from gateway.server.http.tokens import (
     REVOCATION,
     TOKEN,
@@ -327,15 +327,20 @@ async def test_what_was_said_is_erased_by_whoever_may(door: Door) -> None:
 
 
 async def test_title_goes_with_what_was_said_while_people_are_in_the_meeting(door: Door) -> None:
-    async with door.gateway.peer() as ana, door.gateway.peer() as bo:
+    async with door.gateway.peer() as ana, door.gateway.peer() as bo, door.gateway.peer() as again:
         host = await door.token(meeting="standup", roles=["host", "speak", "read"])
         await ana.send(SessionStart(reads=["ja"], token=host, title="Weekly"))
-        assert (await ana.until(SessionStarted))[-1].title == "Weekly"
+        [started] = await ana.until(SessionStarted)
+        assert started.title == "Weekly"
         headers = {"Authorization": f"Bearer {door.keys['acme']}"}
         erased = await door.client.delete("/v1/meetings/standup/transcript", headers=headers)
         assert erased.status_code == 204
         await bo.send(SessionStart(reads=["ja"], token=await door.token(sub="bo", meeting="standup")))
         assert (await bo.until(SessionStarted))[-1].title is msgspec.UNSET
+        # The host's client comes back by itself, and says again what the meeting was called at first.
+        resume = Resume(started.session, started.epoch, started.offset)
+        await again.send(SessionStart(reads=["ja"], token=host, title="Weekly", resume=resume))
+        assert (await again.until(SessionStarted))[-1].title is msgspec.UNSET
 
 
 async def test_where_nobody_needs_a_token_nobody_erases() -> None:
