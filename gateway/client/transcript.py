@@ -58,7 +58,7 @@ class TranscriptUtterance(Struct, frozen=True):
     replaces: list[str] = []
 
 
-class Transcript(Struct, frozen=True):
+class Transcript(Struct, frozen=True, kw_only=True):
     """What is in the log of a meeting, or a part of it; utterances are in the order of acceptance."""
 
     meeting: str
@@ -67,6 +67,9 @@ class Transcript(Struct, frozen=True):
     # First and last position of the whole log.
     from_offset: int
     to_offset: int
+    # What the meeting is called, and the name of who has said so.
+    title: str = ""
+    held_by: str = ""
     # Whether the log still has the beginning of the meeting.
     complete: bool
     languages: list[str]
