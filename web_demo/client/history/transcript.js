@@ -14,8 +14,8 @@ import { askForToken } from "../session/token_source.js";
  * @typedef {{participant: string, utterance: string, speaker: string, lang: string, rev: number, text: string,
  *   at_ms: number, start_ms: number | null, end_ms: number | null,
  *   translations: {[lang: string]: Rendering}, offset: number, replaces?: string[]}} TranscriptUtterance
- * @typedef {{meeting: string, epoch: string, from_offset: number, to_offset: number, complete: boolean,
- *   languages: string[], utterances: TranscriptUtterance[]}} Transcript
+ * @typedef {{meeting: string, epoch: string, from_offset: number, to_offset: number,
+ *   title?: string, held_by?: string, complete: boolean, languages: string[], utterances: TranscriptUtterance[]}} Transcript
  */
 
 /** The gateway's answer to a request that it did not grant. */
