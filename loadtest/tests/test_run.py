@@ -392,7 +392,7 @@ async def test_a_run_against_a_running_gateway(tmp_path: Path, monkeypatch: pyte
         # Two speakers and a reader of each meeting read one language each.
         assert each.delivered.finals == 3 * len(meetings_lines(chosen.scenario, 2.0))
     assert any("holding 5 idle sessions" in step for step in steps)
-    assert (tmp_path / "plot.png").exists()
+    assert (tmp_path / "table.md").exists()
 
 
 @pytest.mark.slow

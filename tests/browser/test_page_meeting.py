@@ -57,7 +57,7 @@ async def begin(watch: Watch, *tags: str, name: str = "Ana") -> str:
     people = await show(page, "people")
     await people.get_by_role("button", name="Add your name").click()
     await people.get_by_label("Your name").fill(name)
-    await people.get_by_role("button", name="Save").click()
+    await people.get_by_test_id("own").get_by_role("button", name="Save").click()
     await expect(people.get_by_test_id("own")).to_contain_text(f"{name} (you)")
     return page.url
 
