@@ -176,6 +176,8 @@ class Pushes:
                 await self._connection.send([(command, channel)])
 
     def _received(self, message: Any) -> None:
+        if not isinstance(message, list) or len(message) != 3:
+            return  # an answer to something else, or a refusal
         kind, channel, data = message
         if kind == b"message":
             if (known := self._channels.get(channel)) is not None:
