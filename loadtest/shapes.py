@@ -37,7 +37,7 @@ SHAPES: dict[str, dict[str, object]] = {
         "tie_word_embeddings": False,
     },
 }
-_COMMON: dict[str, object] = {
+COMMON: dict[str, object] = {
     "architectures": ["Qwen3ForCausalLM"],
     "model_type": "qwen3",
     "vocab_size": _VOCABULARY,
@@ -59,7 +59,7 @@ def write(folder: Path, shape: str) -> Path:
     """Make `folder`/`shape`: a config, and the bundled tokenizer with words added up to the model's vocabulary."""
     target = folder / shape
     target.mkdir(parents=True, exist_ok=True)
-    (target / "config.json").write_text(json.dumps(_COMMON | SHAPES[shape], indent=1))
+    (target / "config.json").write_text(json.dumps(COMMON | SHAPES[shape], indent=1))
     tokenizer = json.loads((SMALL_MODEL / "tokenizer.json").read_text())
     vocabulary = tokenizer["model"]["vocab"]
     # Never the result of encoding, because no merge leads to them; an answer consists of them.
