@@ -84,9 +84,8 @@ def read_adapter(path: Path) -> Adapter:
 def _numbers(name: str, tensors: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
     numbers, scale = tensors[name], tensors.get(f"{name}{_SCALE}")
     if numbers.dtype == np.uint8:
-        numbers = np.stack([numbers & 15, numbers >> 4], axis=-1).reshape(len(numbers), -1).astype(
-            np.int8
-        ) - np.int8(8)
+        halves = np.stack([numbers & 15, numbers >> 4], axis=-1).reshape(len(numbers), -1)
+        numbers = halves.astype(np.int8) - np.int8(8)
     if numbers.dtype != np.int8:
         return numbers
     if scale is None or scale.shape != numbers.shape[:1]:

@@ -54,7 +54,7 @@ class TranscriptUtterance(Struct, frozen=True):
     translations: dict[str, Rendering]
     # Position in the log.
     offset: int
-    # Of a correction: the ids of what it stands in place of; time and position are those of the oldest of them.
+    # The ids of what a correction stands in place of; it has the time and the position of the oldest of them.
     replaces: list[str] = []
 
 

@@ -94,7 +94,7 @@ class Feed:
         self.outbox.put_shared(payload)
 
 
-# Of every feed that is live: a deque of its own takes 0.7 KiB even while it is empty.
+# What every live feed has; a deque of its own would take 0.7 KiB even while it is empty.
 _NOTHING_HELD: deque[Publication] = deque(maxlen=0)
 
 

@@ -75,9 +75,7 @@ class Hosting:
         or `LogUnavailable`; then nothing has changed.
         """
         stored = await self._session_store.sessions(host.room.id)
-        grant = self._grant_of(host.room.id, participant, stored)
-        if grant is None:
-            raise InvalidValue("There is no such participant in this meeting.", field="participant")
+        grant, _ = self._find(host.room.id, participant, stored)
         # Without tokens, or with a key for every meeting, there is nothing to refuse later. A host's own tokens
         # stay valid.
         if grant.is_open or grant.any_meeting or grant.subject == host.grant.subject:
@@ -93,9 +91,7 @@ class Hosting:
         Raises `InvalidValue` if they are not there, `LimitExceeded` or `LogUnavailable`; then nothing has changed.
         """
         meeting = host.room.id
-        person = self._person_of(meeting, participant, await self._session_store.sessions(meeting))
-        if person is None:
-            raise InvalidValue("There is no such participant in this meeting.", field="participant")
+        _, person = self._find(meeting, participant, await self._session_store.sessions(meeting))
         # If this changes nothing, nobody is told: the host is, as it waits for an answer.
         before = host.room.presence.seen(participant)
         # Another session of the host's own is muted alone.
@@ -134,18 +130,15 @@ class Hosting:
             return await self._session_store.is_locked(session.room.id)
         return False
 
-    def _grant_of(self, meeting: str, participant: str, stored: Sequence[StoredSession]) -> Grant | None:
+    def _find(self, meeting: str, participant: str, stored: Sequence[StoredSession]) -> tuple[Grant, str]:
+        """The grant of a participant, and who it is, as `grants.person_of`. Raises `InvalidValue` if nobody is."""
         for session in self._local.all:  # what the store knows of them may be older
             if session.room.id == meeting and session.member.participant == participant:
-                return session.grant
-        return next((each.record.grant for each in stored if each.record.participant == participant), None)
-
-    def _person_of(self, meeting: str, participant: str, stored: Sequence[StoredSession]) -> str | None:
-        """As `grants.person_of`; None: there is no such participant."""
-        for session in self._local.all:
-            if session.room.id == meeting and session.member.participant == participant:
-                return session.member.person
-        return next((each.record.person for each in stored if each.record.participant == participant), None)
+                return session.grant, session.member.person
+        for each in stored:
+            if each.record.participant == participant:
+                return each.record.grant, each.record.person
+        raise InvalidValue("There is no such participant in this meeting.", field="participant")
 
     async def _revoke(self, revocation: Revocation, stored: Sequence[StoredSession]) -> None:
         """stored: the sessions in the meeting, as they were before."""

@@ -61,7 +61,7 @@ class Peer(Struct, frozen=True):
     workers: int | None = None
     # Which baseline; of any other route nothing.
     architecture: str = ""
-    # Of its lines; None: the scenario's.
+    # Shape of its lines; None: the scenario's.
     shape: Shape | None = None
 
     @property

@@ -19,12 +19,13 @@ from starlette.types import ASGIApp
 
 from gateway.domain.errors import UnknownMeeting
 from gateway.domain.grants import Revocation, meeting_key, meeting_name, tenant_of
-from gateway.domain.log import NO_TITLE, LoggedMeeting
+from gateway.domain.log import LoggedMeeting
 from gateway.domain.ports import EventLog, SessionStore
 from gateway.domain.roles import NAME
 from gateway.domain.session_store import StoredSession
 from gateway.server.administration.operators import Operators, note
 from gateway.server.http.responses import Resource, StatusError, json_response
+from gateway.server.http.transcripts import erase
 
 
 class Meeting(Struct, frozen=True, kw_only=True):
@@ -137,9 +138,7 @@ class _Meetings(Struct, frozen=True):
 
     async def erase(self, request: Request) -> ASGIApp:
         tenant, meeting = _named(request)
-        key = meeting_key(tenant, meeting)
-        await self.session_store.entitle(key, NO_TITLE)  # before those who are in the meeting come back
-        erased = await self.log.erase(key)
+        erased = await erase(self.log, self.session_store, meeting_key(tenant, meeting))
         note(request, "transcript erased", tenant=tenant, meeting=meeting, there_was_one=erased)
         return json_response(ErasedAnswer(erased))
 

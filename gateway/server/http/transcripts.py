@@ -148,9 +148,7 @@ class Transcripts:
             if not is_meeting_id(meeting) or len(meeting) > self._limits.id_chars:
                 raise UnknownMeeting("No meeting can have this id.")
             key = meeting_key(grant.tenant, meeting)
-            # Before those who are in the meeting come back: a host says again what it was called at first.
-            await self._session_store.entitle(key, NO_TITLE)
-            if await self._log.erase(key):
+            if await erase(self._log, self._session_store, key):
                 hashed = hash_of_meeting(grant.tenant, meeting)
                 _log.warning("%s has erased the transcript of meeting %s", grant.subject, hashed)
         return Response(status_code=204, headers={"Cache-Control": "no-store"})
@@ -256,6 +254,16 @@ class Transcripts:
         if page.epoch != epoch:
             raise LogUnavailable("A new log of the meeting began while it was read.", retry_after_ms=1_000)
         return page
+
+
+async def erase(log: EventLog, session_store: SessionStore, meeting: str) -> bool:
+    """Nothing is kept of what was said, nor of what the meeting was called. Returns whether there was a log.
+
+    meeting: its key. Raises `LogUnavailable`.
+    """
+    # Before those who are in the meeting come back: a host says again what it was called at first.
+    await session_store.entitle(meeting, NO_TITLE)
+    return await log.erase(meeting)
 
 
 def _disposition(meeting: str, title: Title, rest: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 // The invite in the page's address, and what it gives: tokens, one meeting, and roles in it. Knows the address of tokens;
 // must not know who needs one. An invite goes nowhere but into the body of that request.
 
+import { randomSecret } from "./random_secret.js";
 import { t } from "../words/words.js";
 
 /** @import {Access} from "./access.js" */
@@ -102,8 +103,7 @@ export class Invite {
  */
 function guestOf(invite) {
   const key = `guest ${invite}`;
-  const random = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0"));
-  const guest = random.join("");
+  const guest = randomSecret();
   try {
     const before = sessionStorage.getItem(key);
     if (before !== null) return before;

@@ -6,7 +6,7 @@ import { EVERYTHING, refusalOf } from "../access/access.js";
 import { InviteRefused } from "../access/invite.js";
 import { recordIn } from "../meeting/meeting_address.js";
 import { isReached } from "../meeting/offered_languages.js";
-import { heldBy } from "../people/meeting_title.js";
+import { titleLine } from "../people/meeting_title.js";
 import { keepScreenAwake } from "../ui/wake_lock.js";
 import { Transcript } from "../transcript/transcript.js";
 import { button, element } from "../ui/dom.js";
@@ -140,9 +140,7 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
   };
   const stability = /** @type {Stability} */ (options.stability);
   const showTitle = (/** @type {{title?: string, held_by?: string}} */ named) => {
-    const title = [named.title ?? "", heldBy({ title: named.title ?? "", held_by: named.held_by ?? "" })]
-      .filter((part) => part !== "")
-      .join(" · ");
+    const title = titleLine({ title: named.title ?? "", held_by: named.held_by ?? "" });
     const [code, { host: place, pathname }] = [client.meeting, location];
     const address = invite === null ? `${place}${pathname}?meeting=${code}` : "";
     for (const part of parts) if (part instanceof Wall) part.invite({ title, code, address });

@@ -1,6 +1,8 @@
 // The id of the meeting in the page's address, and what this tab remembers of it: the role in which it has joined, and
 // whether it has opened the meeting. Must not know the gateway.
 
+import { randomSecret } from "../access/random_secret.js";
+
 // What the gateway accepts as an id, but for its length.
 const ID = /^(?=.*[A-Za-z0-9_~-])[A-Za-z0-9._~-]+$/;
 export const ID_CHARS = 64;
@@ -54,7 +56,7 @@ export function titleIn(query, nameChars) {
  */
 export async function newMeeting() {
   const random = crypto.getRandomValues(new Uint8Array(16));
-  const hostKey = Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const hostKey = randomSecret(random);
   if (!crypto.subtle) return { id: idOf(random), hostKey: "" };
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(hostKey));
   return { id: idOf(new Uint8Array(digest)), hostKey };

@@ -27,7 +27,7 @@ export class MeetingTitle {
 
   /** With who holds it, in one line; empty without a title. */
   get line() {
-    return [this.text, heldBy(this.#title)].filter((part) => part !== "").join(" · ");
+    return titleLine(this.#title);
   }
 
   #show() {
@@ -37,6 +37,11 @@ export class MeetingTitle {
     this.#heading.parentElement?.classList.toggle("titled", this.text !== "");
     document.title = [this.text, this.#product].filter((part) => part !== "").join(" · ");
   }
+}
+
+/** With who holds it, in one line; empty without a title. @param {{title: string, held_by: string}} named */
+export function titleLine(named) {
+  return [named.title, heldBy(named)].filter((part) => part !== "").join(" · ");
 }
 
 /** @param {{title: string, held_by: string}} title */

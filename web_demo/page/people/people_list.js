@@ -23,12 +23,12 @@ function isUnnamed({ name, speaks }) {
 }
 
 /**
- * Whether two sessions are of one person: two with different names are shown, as where one browser has two of them.
- * @param {{name: string, person?: string | undefined}} one
- * @param {{name: string, person?: string | undefined}} other
+ * The same for all sessions of one person, which are shown as one. Not for those with another name, as where two people share
+ * a browser; undefined if nobody knows who it is.
+ * @param {{name: string, person?: string | undefined}} session
  */
-function isSamePerson(one, other) {
-  return one.person !== undefined && one.person === other.person && one.name === other.name;
+function identityOf({ name, person }) {
+  return person === undefined ? undefined : JSON.stringify([person, name]);
 }
 
 export class PeopleList {
@@ -105,10 +105,16 @@ export class PeopleList {
    * for a while.
    */
   get #others() {
-    return [...this.#client.participants.values()].filter((one, place, all) => {
-      const later = all.slice(place + 1).some((other) => isSamePerson(one, other));
-      return !later && !isSamePerson(one, { name: this.#client.name, person: this.#client.started?.person });
-    });
+    /** @type {Map<string, Participant>} */
+    const newest = new Map();
+    for (const one of this.#client.participants.values()) {
+      const key = identityOf(one) ?? one.participant;
+      newest.delete(key); // it comes where the newest stands
+      newest.set(key, one);
+    }
+    const own = identityOf({ name: this.#client.name, person: this.#client.started?.person });
+    if (own !== undefined) newest.delete(own);
+    return [...newest.values()];
   }
 
   #showSelf() {
@@ -211,7 +217,8 @@ export class PeopleList {
 
   #showCount() {
     const others = this.#others;
-    for (const [id, row] of this.#rows) row.hidden = !others.some(({ participant }) => participant === id);
+    const listed = new Set(others.map(({ participant }) => participant));
+    for (const [id, row] of this.#rows) row.hidden = !listed.has(id);
     const unnamed = others.filter(isUnnamed).length;
     this.#unnamedCount.textContent = unnamed > 0 ? t("people.unnamed", { count: unnamed }) : "";
     this.#unnamed.hidden = unnamed === 0;
