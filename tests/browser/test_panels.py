@@ -5,7 +5,6 @@ looks, who is there, how one joins, how others do, and the transcript as a file.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -18,6 +17,7 @@ from playwright.async_api import Locator, Page, Route, expect
 from tests.browser.axe import scan
 from tests.conftest import OpenPage
 from tests.processes import GatewayProcess
+from tests.qr_codes import read_qr_code
 
 pytestmark = pytest.mark.browser
 
@@ -323,7 +323,7 @@ async def test_a_crowd_is_not_listed_whole(open_blank: OpenBlank) -> None:
         await page.evaluate(
             """() => {
                 const one = { name: "Bo", speaks: null, reads: [] };
-                const participants = new Map(["b", "c"].map((id) => [id, one]));
+                const participants = new Map(["b", "c"].map((id) => [id, { ...one, participant: id }]));
                 const limits = { participants_shown: 3, name_chars: 80 };
                 place(new PeopleList({ client: { ...one, participants, limits, listen() {} }, nameOf }));
             }"""
@@ -456,12 +456,7 @@ async def test_the_link_is_copied_and_drawn(open_blank: OpenBlank, gateway: Gate
 
 
 async def read_code(image: Locator) -> str:
-    """What a reader that is not ours finds in a picture of the screen."""
-    cv2 = importlib.import_module("cv2")
-    np = importlib.import_module("numpy")
-    picture = cv2.imdecode(np.frombuffer(await image.screenshot(), np.uint8), cv2.IMREAD_GRAYSCALE)
-    text, *_ = cv2.QRCodeDetector().detectAndDecode(picture.repeat(3, 0).repeat(3, 1))
-    return str(text)
+    return read_qr_code(await image.screenshot())
 
 
 async def test_wall_captions_have_a_link_of_their_own(open_blank: OpenBlank, gateway: GatewayProcess) -> None:
