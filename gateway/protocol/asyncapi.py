@@ -18,6 +18,7 @@ from gateway import __version__
 from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import GatewayError, error_classes
 from gateway.protocol.codec import CODECS
+from gateway.protocol.examples import examples
 from gateway.protocol.messages import client_messages, server_messages
 
 Document = dict[str, Any]
@@ -30,6 +31,7 @@ def asyncapi() -> Document:
     incoming, outgoing = client_messages(), server_messages()
     # Schemas have the names of the structs; messages have the names in `type`.
     names = {cls: str(cls.__struct_config__.tag) for cls in (*incoming, *outgoing)}
+    shown = examples()
     subprotocols = {"type": "string", "enum": list(CODECS)}
     closes = [{"code": int(code), "description": code.meaning} for code in CloseCode]
     return {
@@ -76,7 +78,7 @@ def asyncapi() -> Document:
             "toClient": _operation("send", "Gateway to client.", [names[cls] for cls in outgoing]),
         },
         "components": {
-            "messages": {name: _message(cls, name) for cls, name in names.items()},
+            "messages": {name: _message(cls, name, shown[name]) for cls, name in names.items()},
             "schemas": _with_named_choices(components(names)),
         },
         "x-error-codes": [structs.asdict(meaning) for meaning in _error_meanings()],
@@ -92,13 +94,14 @@ def _operation(action: str, summary: str, messages: list[str]) -> Document:
     }
 
 
-def _message(cls: type[Struct], name: str) -> Document:
+def _message(cls: type[Struct], name: str, example: Document) -> Document:
     return {
         "name": name,
         "title": name,
         "summary": doc(cls),
         "contentType": "application/json",
         "payload": {"$ref": f"#/components/schemas/{cls.__name__}"},
+        "examples": [{"payload": example}],
     }
 
 
