@@ -109,6 +109,7 @@ PURE_MODULES = {
     "engines.prompting.templates",
     "engines.prompting.translator",
     "meeting.history",
+    "meeting.subtitles",
     "meeting.transcript",
     "server.http.translate_request",
     "server.translate.plan",

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gateway.meeting.transcript import subrip, webvtt
+from gateway.meeting.subtitles import subrip, webvtt
 from tests.conftest import OpenPage
 from tests.meeting.test_subtitle_readers_e2e import TALK, meant, spaceless
 from tests.processes import GatewayProcess

@@ -19,7 +19,7 @@ from ttconv.srt.config import SRTReaderConfiguration
 from webvtt import WebVTT
 
 from gateway.domain.log import Utterance
-from gateway.meeting.transcript import subrip, webvtt
+from gateway.meeting.subtitles import subrip, webvtt
 from tests.meeting.test_transcript import ANA, KENJI, captions, meeting, said, translated, visible
 
 # Start and end in milliseconds, what is shown.

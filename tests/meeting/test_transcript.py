@@ -17,18 +17,8 @@ from webvtt import Caption, WebVTT
 
 from gateway.domain.engine import Confidence
 from gateway.domain.log import LoggedEvent, Publication, Said, Timings, Translated, Untranslated, Utterance
-from gateway.meeting.transcript import (
-    Cue,
-    Spoken,
-    Transcript,
-    cues,
-    marked,
-    plain_text,
-    readable,
-    subrip,
-    transcript,
-    webvtt,
-)
+from gateway.meeting.subtitles import marked, plain_text, readable, subrip, webvtt
+from gateway.meeting.transcript import Cue, Spoken, Transcript, cues, transcript
 
 BEGAN_MS = 1_767_607_200_000
 ANA, KENJI = "a1a1a1a1", "b2b2b2b2"

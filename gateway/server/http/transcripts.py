@@ -2,7 +2,7 @@
 
 Also erases what was said, for those who may.
 Knows: addresses and queries of transcripts, and how to read a meeting's log, or a part of it, while it grows.
-Must not know: how the text formats are written (`meeting.transcript`), other endpoints.
+Must not know: how the text formats are written (`meeting.subtitles`), other endpoints.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from gateway.domain.grants import Grant, account_of_tenant, hash_of_meeting, mee
 from gateway.domain.languages import normalise
 from gateway.domain.log import NO_TITLE, Page, Publication, Said, Title, Utterance, UtteranceKey
 from gateway.domain.ports import Engine, EventLog, SessionStore
-from gateway.meeting.transcript import Spoken, marked, plain_text, readable, subrip, transcript, webvtt
+from gateway.meeting.subtitles import marked, plain_text, readable, subrip, webvtt
+from gateway.meeting.transcript import Spoken, transcript
 from gateway.protocol.checks import check_language_tag, is_meeting_id, supported_language
 from gateway.protocol.limits import Limits
 from gateway.server.guard.audit import Attempt, Audit
