@@ -8,7 +8,7 @@ import { Lines } from "./lines.js";
 import { LogPosition } from "./log_position.js";
 import { Participants } from "./participants.js";
 import { Pinger } from "./pinger.js";
-import { retryDelayMs } from "./session/retry_delay.js";
+import { refusalDelayMs } from "./session/refusal_delay.js";
 import { ConnectionStatus, outage, saidAtClose, UNANSWERED } from "./session/connection_status.js";
 import { SessionRefresher } from "./session/session_refresher.js";
 import { SessionStarter } from "./session/session_starter.js";
@@ -490,7 +490,7 @@ export class GatewayClient {
       this.#endTimer = setTimeout(() => {
         this.#ending = "wanted";
         this.#flush();
-      }, retryDelayMs(error));
+      }, refusalDelayMs(error));
     } else if (!isPingRefused && !isTold) this.#emitter.emit(error);
   }
 
@@ -513,7 +513,7 @@ export class GatewayClient {
     // A draining gateway closes the connection next. Trying again on it is pointless.
     if (error.code === "draining") return;
     this.#status.enter("loading", error);
-    this.#starter.sendLater(retryDelayMs(error));
+    this.#starter.sendLater(refusalDelayMs(error));
   }
 
   /** @param {NoToken} reason */

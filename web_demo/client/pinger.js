@@ -1,6 +1,6 @@
 // Pings the gateway, again if it refuses a ping. Knows whether one is unanswered; must not know why it was sent.
 
-import { retryDelayMs } from "./session/retry_delay.js";
+import { refusalDelayMs } from "./session/refusal_delay.js";
 
 /** @import {GatewayError, ServerMessage} from "./messages.js" */
 
@@ -32,7 +32,7 @@ export class Pinger {
   onError(error) {
     if (error.code !== "rate_limited" || !this.#isUnanswered) return false;
     this.#isUnanswered = false;
-    this.#timer = setTimeout(() => this.ping(), retryDelayMs(error));
+    this.#timer = setTimeout(() => this.ping(), refusalDelayMs(error));
     return true;
   }
 

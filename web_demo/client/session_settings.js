@@ -2,7 +2,7 @@
 // `session.update` is due and what it contains; must not know connections.
 
 import { NegotiatedSetting } from "./session/negotiated_setting.js";
-import { retryDelayMs } from "./session/retry_delay.js";
+import { refusalDelayMs } from "./session/refusal_delay.js";
 
 /** @import {Formality, GatewayError, Glossary, Stability} from "./messages.js" */
 
@@ -160,7 +160,7 @@ export class SessionSettings {
         this.#isUpdating = false;
         onDue();
       },
-      retryDelayMs(error, this.#refusals),
+      refusalDelayMs(error, this.#refusals),
     );
   }
 

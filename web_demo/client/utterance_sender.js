@@ -2,7 +2,7 @@
 // must not know settings or the state of the connection.
 
 import { evictOldest } from "./evict_oldest.js";
-import { retryDelayMs } from "./session/retry_delay.js";
+import { refusalDelayMs } from "./session/refusal_delay.js";
 import { UtteranceQueue } from "./utterance_queue.js";
 import { position, wellFormed } from "./wire/well_formed.js";
 
@@ -198,7 +198,7 @@ export class UtteranceSender {
     const utterance = this.#queue.find(id);
     if (utterance === undefined) {
       // The gateway refused a cancel. If nothing is left to cancel, the caller need not know.
-      if (this.#cancels.delete(id) && error.retryable) setTimeout(() => this.cancel(id), retryDelayMs(error));
+      if (this.#cancels.delete(id) && error.retryable) setTimeout(() => this.cancel(id), refusalDelayMs(error));
     } else if (utterance.refusePartial()) {
       // A refused partial is dropped silently. The error may have been about the final that followed it. So the final
       // is sent again: if the gateway took it the first time, it only acknowledges it again.
@@ -207,7 +207,7 @@ export class UtteranceSender {
       this.#session.flush();
     } else if (utterance.sent && error.retryable && !utterance.cancelled) {
       utterance.refusals += 1;
-      utterance.postpone(retryDelayMs(error, utterance.refusals), () => this.#session.flush());
+      utterance.postpone(refusalDelayMs(error, utterance.refusals), () => this.#session.flush());
     } else if (utterance.sent) {
       this.#refuse(utterance, utterance.cancelled ? CANCELLED : error);
       this.#session.flush();

@@ -9,7 +9,7 @@ const MAX_GROWN_MS = 8_000;
  * @param {{retry_after_ms?: number | null}} error The gateway's answer.
  * @param {number} [refusals] How many times in a row it was refused.
  */
-export function retryDelayMs(error, refusals = 1) {
+export function refusalDelayMs(error, refusals = 1) {
   const askedMs = error.retry_after_ms ?? DEFAULT_MS;
   const delayMs = Math.max(askedMs, Math.min(askedMs * 2 ** (refusals - 1), MAX_GROWN_MS));
   return delayMs * (1 + Math.random());
