@@ -33,7 +33,7 @@ _ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 LIBRETRANSLATE = "libretranslate==1.9.6"
 PACKAGES = ("schemathesis==4.32.5", "pytest==9.2.0", "openapi-generator-cli==7.26.0")
-NPM = ("@asyncapi/parser@3.6.3", "@asyncapi/modelina@5.10.1")
+NPM = ("@asyncapi/parser@3.6.3", "@asyncapi/modelina@5.10.1", "lighthouse@13.5.0", "chrome-launcher@1.2.1")
 GENERATORS = ("python", "typescript-fetch", "java", "go", "csharp", "kotlin", "rust", "php")
 
 # It gets the gateway without keys, the one with keys, an API key of it, and the log for its output.
@@ -113,9 +113,17 @@ def openapi_generator(open_: str, _keyed: str, _key: str, log: Path) -> bool:
 
 
 def asyncapi(open_: str, _keyed: str, _key: str, log: Path) -> bool:
+    return _script("asyncapi.mjs", open_, log)
+
+
+def lighthouse(open_: str, _keyed: str, _key: str, log: Path) -> bool:
+    """Its figure for speed means something on a machine that does nothing else."""
+    return _script("lighthouse.mjs", open_, log)
+
+
+def _script(name: str, address: str, log: Path) -> bool:
     # Imports are looked for beside the file.
-    script = shutil.copy(OURS / "asyncapi.mjs", FOLDER)
-    return _logged(log, "node", script, open_)
+    return _logged(log, "node", shutil.copy(OURS / name, FOLDER), address)
 
 
 def deepl_python(_open: str, keyed: str, key: str, log: Path) -> bool | None:
@@ -154,6 +162,7 @@ SUITES: dict[str, Suite] = {
     "schemathesis": schemathesis,
     "openapi-generator": openapi_generator,
     "asyncapi": asyncapi,
+    "lighthouse": lighthouse,
     "deepl-python": deepl_python,
     "deepl-node": deepl_node,
     "deepl-packages": deepl_packages,
@@ -162,7 +171,7 @@ SUITES: dict[str, Suite] = {
 }
 
 # The line of an output that says what came of it.
-_SUMMARY = re.compile(r"\d+ (passed|failed|generated|messages)|\$\w+ names no folder")
+_SUMMARY = re.compile(r"\d+ (passed|failed|generated|messages)|(phone|laptop): |\$\w+ names no folder")
 
 
 # -- Running --------------------------------------------------------------------------------------------------
