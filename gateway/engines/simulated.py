@@ -26,6 +26,7 @@ from gateway.domain.engine import (
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, StartupError, TextTooLong
+from gateway.domain.languages import normalise
 from gateway.engines.lifecycle import Generation
 from gateway.engines.prompting.completions import Complete, News, OnNews, Prompt
 from gateway.engines.translating import TranslatingEngine
@@ -199,7 +200,7 @@ class SimulatedEngine(TranslatingEngine):
         return EngineProfile(
             model="simulated",
             family="simulated",
-            languages=self._script.languages,
+            languages=tuple(dict.fromkeys(normalise(tag) for tag in self._script.languages)),
             options=self._script.options,
             max_text_tokens=self._script.max_text_tokens,
         )

@@ -194,7 +194,7 @@ class _Api:
         await self._grant(request)
         profile = self._parts.translator.engine.profile()
         if (await parameters(request, self._parts, _Type)).type == "source":
-            found = [{"language": tag.upper(), "name": language_name(tag)} for tag in profile.languages]
+            found = [{"language": _source(tag), "name": language_name(tag)} for tag in profile.languages]
             return json_response(found)
         formality = "formality" in profile.options
         return json_response(
@@ -284,8 +284,13 @@ def _name(tag: str, code: str) -> str:
     return f"{language_name(tag)} ({variant})" if variant and "-" not in tag else language_name(tag)
 
 
+def _source(tag: str) -> str:
+    """DeepL's code for a language that it translates from."""
+    return "NB" if tag == "no" else tag.upper()
+
+
 def _translation(text: str, source: str, translation: str, given: _Text) -> dict[str, str | int]:
-    answer: dict[str, str | int] = {"detected_source_language": normalise(source).upper(), "text": translation}
+    answer: dict[str, str | int] = {"detected_source_language": _source(normalise(source)), "text": translation}
     if given.show_billed_characters:
         answer["billed_characters"] = len(text)
     if given.model_type:

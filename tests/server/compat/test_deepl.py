@@ -282,6 +282,18 @@ async def test_refused_calls_are_not_looked_into(
     assert [json.loads(line)["outcome"] for line in file.read_text().splitlines()] == [outcome]
 
 
+async def test_norwegian_has_one_code_wherever_it_comes_from() -> None:
+    """DeepL's own tests ask with `NB`."""
+    async with running(script=Script(languages=("en", "nb"))) as gateway:
+        sources = await asked(gateway, lambda client: client.get_source_languages())
+        text = await asked(
+            gateway, lambda client: client.translate_text("hei", source_lang="NB", target_lang="EN-US")
+        )
+    assert [language.code for language in sources] == ["EN", "NB"]
+    assert not isinstance(text, list)
+    assert text.detected_source_lang == "NB"
+
+
 async def test_languages() -> None:
     async with running(script=Script(languages=("en", "de", "zh-hant"), options=OPTIONS)) as gateway:
         sources = await asked(gateway, lambda client: client.get_source_languages())
