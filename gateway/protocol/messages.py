@@ -69,7 +69,8 @@ class SessionRefresh(ClientStruct, frozen=True, tag="session.refresh"):
 
 
 class SessionUpdate(ClientStruct, frozen=True, tag="session.update"):
-    """Changes the session. `stability` and `originals` change at once, everything else from the next utterance on.
+    """Changes the session. `stability` and `originals` change at once, `reads` from the next revision on, all else
+    from the next utterance on.
 
     A field that is left out keeps its value.
     """

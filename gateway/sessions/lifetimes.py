@@ -29,7 +29,8 @@ from gateway.sessions.machine import State
 
 _log = logging.getLogger(__name__)
 
-# Before a session's time is over its client is told, so that it gets a new token.
+# Before a session's time is over its client is told, so that it gets a new token; a short one in the middle of its
+# time, or a client that is given a new token at once would ask for the next.
 _WARNING_S = 60.0
 
 # For what was accepted to be delivered once a session's time is over.
@@ -83,6 +84,7 @@ class Lifetimes:
             left_s = session.until_s - self._clock()
         session.until_s = None if left_s is None else self._clock() + left_s
         session.warned = False
+        session.warning_s = _WARNING_S if left_s is None else min(_WARNING_S, left_s / 2)
         return left_s
 
     def record(self, session: LocalSession) -> SessionRecord:
@@ -159,7 +161,7 @@ class Lifetimes:
             self._close(session, CloseCode.TOKEN_EXPIRED, TokenExpired("The session's time is over."))
         elif left_s <= 0:
             session.expire()
-        elif left_s <= _WARNING_S and not session.warned and session.member.feed is not None:
+        elif left_s <= session.warning_s and not session.warned and session.member.feed is not None:
             session.warned = True
             session.member.feed.send_now(Payload(TokenExpiring(expires_in_ms=max(1, round(left_s * 1_000)))))
 

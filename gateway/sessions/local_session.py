@@ -63,7 +63,8 @@ class LocalSession:
     until_s: float | None = None
     # Seconds for which a session of an earlier process can be resumed, from when the engine is ready on.
     restored_s: float | None = None
-    # Whether its client was told that this is soon.
+    # How long before its client is told, in seconds, and whether it was.
+    warning_s: float = 0.0
     warned: bool = False
     # By utterance, the least recently revised first; few, see `put_late`.
     late: dict[str, Late] = field(default_factory=dict)

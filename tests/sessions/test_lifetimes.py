@@ -142,11 +142,14 @@ async def test_the_client_is_told_a_minute_before_and_once() -> None:
     assert connection.closed == []
 
 
-async def test_less_than_a_minute_is_told_at_once() -> None:
+async def test_a_short_time_is_told_in_its_middle() -> None:
+    """Told at once, a client that gets a new token asks for the next at once, without end."""
     watch = Watch()
     _, connection = watch.begun(replace(ANA, max_s=20.0))
-    watch.at(0.5)
-    assert await connection.received() == [TokenExpiring(expires_in_ms=19_500)]
+    watch.at(9.9)
+    assert await connection.received() == []
+    watch.at(10.0)
+    assert await connection.received() == [TokenExpiring(expires_in_ms=10_000)]
 
 
 async def test_who_was_away_is_told_once_connected_again() -> None:

@@ -247,8 +247,13 @@ test("a refusal that a listener hears is not written to the console", async () =
 
 test("a signal ends the session, and there is none after it", async () => {
   const controller = new AbortController();
-  const { session, socket, lines } = await reading("lines", { signal: controller.signal });
+  const { signal } = controller;
+  const { session, socket, lines } = await reading("lines", { signal });
+  // As a component that listens, and is gone.
+  const heard = [];
+  session.client.on("state", ({ state }) => heard.push(state), { signal });
   controller.abort();
+  assert.deepEqual(heard, []);
   assert.deepEqual([session.client.state, socket.closedWith], ["closed", 1000]);
   assert.equal((await lines.next()).done, true);
   session.client.connect();

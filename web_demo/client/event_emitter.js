@@ -77,8 +77,8 @@ export class EventEmitter {
    * @param {ListenOptions} [options]
    */
   #add(listener, hears, { signal } = {}) {
-    // The same function may be given twice.
-    const deliver = (/** @type {ClientEvent} */ event) => listener(event);
+    // The same function may be given twice. A client with the same signal hears of it first, and tells its listeners.
+    const deliver = (/** @type {ClientEvent} */ event) => signal?.aborted || listener(event);
     const remove = () => {
       this.#listeners.delete(deliver);
       signal?.removeEventListener("abort", remove);
