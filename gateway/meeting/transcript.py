@@ -12,7 +12,7 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance, UtteranceKey
+from gateway.domain.log import Publication, Said, Translated, Untranslated, Utterance, UtteranceKey, whole_id
 
 # Participants whose clocks differ by no more speak into one recording.
 _SHARED_CLOCK_MS = 2_000
@@ -170,13 +170,37 @@ def cues(transcript: Transcript) -> tuple[Cue, ...]:
 
 def _recorded(transcript: Transcript) -> list[tuple[int, int]] | None:
     """The positions as they were given, where they are all positions in one recording."""
-    positions = [spoken.position_ms for spoken in transcript.utterances]
+    positions = _positions_ms(transcript)
     spans = [position for position in positions if position is not None]
     clocks = _clocks(transcript)
     offsets = _offsets_ms(transcript, clocks).values()
     if len(spans) < len(positions) or any(clock for _, clock in clocks):
         return None
     return None if offsets and max(offsets) - min(offsets) > _SHARED_CLOCK_MS else spans
+
+
+def _positions_ms(transcript: Transcript) -> list[tuple[int, int] | None]:
+    """The positions as they were given; a segment without one ends where the next of its utterance begins.
+
+    A recogniser that tells times with its final alone has none when the first segments are settled.
+    """
+    positions = [spoken.position_ms for spoken in transcript.utterances]
+    said_until_ms: list[int] = []
+    ended_ms: dict[str, int] = {}
+    for spoken, position in zip(transcript.utterances, positions, strict=True):
+        said_until_ms.append(ended_ms.get(spoken.utterance.participant, 0))
+        if position is not None:
+            ended_ms[spoken.utterance.participant] = position[1]
+    begins_ms: dict[UtteranceKey, int] = {}
+    for index in reversed(range(len(positions))):
+        said = transcript.utterances[index].utterance
+        whole, position = (said.participant, whole_id(said.id)), positions[index]
+        if position is None and (end_ms := begins_ms.get(whole)) is not None:
+            start_ms = min(end_ms, max(said_until_ms[index], end_ms - _estimate_ms(said.text)))
+            position = positions[index] = start_ms, end_ms
+        if position is not None:
+            begins_ms[whole] = position[0]
+    return positions
 
 
 def _arrived(transcript: Transcript) -> list[tuple[int, int]]:

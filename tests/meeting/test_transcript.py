@@ -122,6 +122,20 @@ def test_clocks_that_agree_are_one_recording() -> None:
     assert spans(made) == [(400, 2_400, "one"), (2_900, 4_300, "two"), (5_000, 7_000, "three")]
 
 
+def test_a_segment_without_times_ends_where_the_next_one_begins() -> None:
+    """A recogniser that tells times with its final alone has none while the first segments are settled."""
+    made = meeting(
+        (3_000, said("one", id="1", start_ms=1_230, end_ms=2_900)),
+        (5_000, said("x" * 15, id="2")),
+        (5_900, said("x" * 150, id="2~2")),
+        (9_000, said("three", id="2~3", start_ms=8_000, end_ms=9_000)),
+    )
+    assert [span[:2] for span in spans(made)] == [(1_230, 2_900), (2_900, 3_900), (3_900, 8_000), (8_000, 9_000)]
+    # Nothing is known of one whose utterance has no times at all.
+    made = meeting((3_000, said("one", start_ms=1_230, end_ms=2_900)), (5_000, said("two", id="2")))
+    assert spans(made)[0][0] == 0
+
+
 def test_disagreeing_clocks_are_mapped_to_arrival() -> None:
     made = meeting(
         (2_500, said("one", start_ms=400, end_ms=2_400)),
