@@ -137,6 +137,12 @@ class TextCell {
   }
 }
 
+/** @param {Entry} entry */
+function unsentWords({ unsent, correction }) {
+  if (correction !== undefined) return `${t("transcript.unsent")} · ${correction.text || t("transcript.take_back")}`;
+  return unsent ? t("transcript.unsent") : "";
+}
+
 export class UtteranceRow {
   entry;
   #nameOf;
@@ -280,7 +286,7 @@ export class UtteranceRow {
     setIfChanged(this.#corrected, "textContent", this.entry.isCorrected ? t("transcript.corrected") : "");
     const mayCorrect = this.#mayCorrect(this.entry);
     for (const act of [this.#correct, this.#takeBack]) setIfChanged(act, "hidden", !mayCorrect);
-    this.#remark(reason || (unsent ? t("transcript.unsent") : ""));
+    this.#remark(reason || unsentWords(this.entry));
     const state = this.#state();
     if (document.activeElement === this.#cancel && state !== "running") {
       /** @type {HTMLElement | null} */ (this.element.closest("[tabindex]"))?.focus({ preventScroll: true });
