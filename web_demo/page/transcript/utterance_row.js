@@ -279,7 +279,7 @@ export class UtteranceRow {
     const langs = new Set(columns);
     if (langs.has(AS_SPOKEN)) this.#arrange();
     for (const column of langs.has(AS_SPOKEN) ? this.#cells.keys() : langs) this.#renderCell(column);
-    const { lang, unsent, reason } = this.entry;
+    const { lang, reason } = this.entry;
     setIfChanged(this.#name, "textContent", speakerName(this.entry));
     setIfChanged(this.#lang, "textContent", lang && this.#nameOf(lang));
     this.#showTime();
