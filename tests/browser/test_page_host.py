@@ -108,7 +108,8 @@ async def test_muted_participant_is_told_and_stays_so_after_a_reload(
         await host.page.screenshot(path=artifacts / "host-muted.png")
         unmute = await person.get_by_test_id("mute-person").bounding_box()
         remove = await person.get_by_test_id("remove-person").bounding_box()
-        assert unmute is not None and remove is not None
+        assert unmute is not None
+        assert remove is not None
         assert 0 < remove["x"] - (unmute["x"] + unmute["width"]) < 20  # side by side, whatever the name is
         for _ in range(2):
             await expect(guest.page.get_by_test_id("composer-note")).to_have_text(
