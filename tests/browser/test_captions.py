@@ -18,7 +18,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from tests.browser.conftest import SCRIPT, StartGateway, kill
 from tests.browser.pages import captions as captions_received
-from tests.browser.pages import captions_connected, stop_the_clock, until
+from tests.browser.pages import captions_connected, seen_by, stop_the_clock, until, witness
 from tests.conftest import OpenPage
 from tests.patience import PATIENCE_MS
 from tests.processes import GatewayProcess
@@ -443,6 +443,26 @@ async def test_what_is_given_up_goes(
         await ana.send("utterance.cancel", id="2")
         for lang in ("ja", "en"):
             await expect(captions(page, lang)).to_have_count(0)
+
+
+async def test_a_correction_of_what_is_not_shown_any_more_is_not_shown(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str
+) -> None:
+    query = address(gateway, meeting=meeting, lang="ja")
+    async with open_page(query) as watch, speaker(gateway, meeting) as ana:
+        page = watch.page
+        await captions_connected(page)
+        for number, text in enumerate(("On Tuesday.", "Bring the slides.")):
+            await ana.say(str(number), text)
+            await expect(captions(page)).to_have_text(f"[ja] {text}")
+        await witness(page, "captions-ja")
+        await ana.send("utterance.final", id="2", rev=1, text="On Thursday.", replaces="0")
+        await until(lambda: watch.finals()["ja"] == "[ja] On Thursday.")
+        await ana.send("utterance.final", id="3", rev=1, text="Bring the books.", replaces="1")
+        await expect(captions(page)).to_have_text("[ja] Bring the books.")
+        await ana.say("4", "That is all.")
+        await expect(captions(page)).to_have_text("[ja] That is all.")
+        assert not [text for text in await seen_by(page, "captions-ja") if "Thursday" in text]
 
 
 async def test_what_is_finished_fades_when_nobody_speaks(

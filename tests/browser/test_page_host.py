@@ -70,6 +70,7 @@ async def test_host_ends_the_meeting_for_everyone(
             last = page.get_by_test_id("last-screen")
             await expect(last.get_by_role("heading", name="The meeting has ended")).to_be_visible()
             await expect(row(page, SENTENCE)).to_be_visible()
+            await expect(row(page, SENTENCE).get_by_test_id("correct").filter(visible=True)).to_have_count(0)
 
 
 async def test_removed_participant_is_told_and_not_led_back(gateway: GatewayProcess, open_page: OpenPage) -> None:
@@ -105,13 +106,19 @@ async def test_muted_participant_is_told_and_stays_so_after_a_reload(
         person = pane.get_by_role("listitem").filter(has_text="Bo")
         await expect(person.get_by_text("Muted by the host")).to_be_visible()
         await host.page.screenshot(path=artifacts / "host-muted.png")
+        unmute = await person.get_by_test_id("mute-person").bounding_box()
+        remove = await person.get_by_test_id("remove-person").bounding_box()
+        assert unmute is not None
+        assert remove is not None
+        assert 0 < remove["x"] - (unmute["x"] + unmute["width"]) < 20  # side by side, whatever the name is
         for _ in range(2):
             await expect(guest.page.get_by_test_id("composer-note")).to_have_text(
                 "The host has muted you: what you say is not sent."
             )
             await expect(guest.page.get_by_test_id("text")).to_be_disabled()
             await expect(guest.page.get_by_test_id("microphone")).to_be_disabled()
-            await expect(row(guest.page, SENTENCE)).to_be_visible()  # what was said stays
+            await expect(row(guest.page, SENTENCE)).to_be_visible()  # what was said stays, as it is
+            await expect(guest.page.get_by_test_id("correct").filter(visible=True)).to_have_count(0)
             await guest.page.screenshot(path=artifacts / "muted.png")
             found = await scan(guest.page)
             assert (found.serious, found.moderate) == ([], [])
@@ -258,9 +265,12 @@ async def test_locked_meeting_lets_nobody_in_and_the_host_stays_host_after_a_rel
             dialog = late.page.get_by_role("dialog", name="Join the meeting")
             await dialog.get_by_role("button", name="Join").click()
             await expect(late.page.get_by_role("alert")).to_contain_text("The host has locked this meeting")
+            # What is not known is not told: whether anybody has spoken.
+            await expect(late.page.get_by_test_id("empty-state")).to_be_hidden()
             await lock.uncheck()
             await late.page.get_by_role("button", name="Try now").click()
             await connected(late.page)
+            await expect(late.page.get_by_test_id("empty-state")).to_be_visible()
 
 
 async def test_the_switch_says_what_the_gateway_said_last(gateway: GatewayProcess, open_page: OpenPage) -> None:

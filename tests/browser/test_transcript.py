@@ -140,8 +140,8 @@ def cancelled(who: str, utterance: str) -> Event:
     return {"type": "utterance.cancelled", "participant": who, "utterance": utterance}
 
 
-def queued(utterance: str, text: str, lang: str = "en") -> Event:
-    return {"type": "utterance.queued", "id": utterance, "lang": lang, "text": text}
+def queued(utterance: str, text: str, lang: str = "en", **corrected: str) -> Event:
+    return {"type": "utterance.queued", "id": utterance, "lang": lang, "text": text, **corrected}
 
 
 def caption(who: str, utterance: str, text: str, *, lang: str = "en", rev: int = 1, final: bool = True) -> Event:
@@ -166,6 +166,10 @@ def final(
     rest = {"text": text, "offset": 2, "timings": timings, "tokens": 9, "truncated": truncated}
     trust = {"confidence": 0.1, "unsure": True} if unsure else {}
     return {"type": "translation.final", **said, **rest, **trust}
+
+
+def replaced(who: str, *utterances: str, by: str | None) -> Event:
+    return {"type": "utterance.replaced", "participant": who, "utterances": utterances, "by": by}
 
 
 def failed(who: str, utterance: str, lang: str, message: str) -> Event:
@@ -509,6 +513,20 @@ async def test_offline_text_is_seen_at_once(open_reader: OpenReader) -> None:
         await expect(reader.rows).to_have_count(3)
         # Read out is what others say.
         assert await reader.page.get_by_test_id("announcer").inner_text() == "Ana: Hello."
+
+
+async def test_offline_correction_is_seen_below_what_it_corrects(open_reader: OpenReader) -> None:
+    async with open_reader("en") as reader:
+        await reader.hear(started(), caption("me", "1", "Tuesday."), caption("me", "1~2", "My number."), pong())
+        await reader.hear(queued("2", "Thursday.", replaces="1~1"), queued("3", "", replaces="1~2"))
+        await expect(reader.rows.nth(0)).to_contain_text("Not sent yet · Thursday.")
+        await expect(reader.cell("me/1", "en")).to_have_text("Tuesday.")
+        await expect(reader.rows.nth(1)).to_contain_text("Not sent yet · Take back")
+        await reader.hear(refused("3", "unknown_utterance", "It is not known."))
+        await expect(reader.rows.nth(1)).not_to_contain_text("Not sent yet")
+        await reader.hear(replaced("me", "1", by="2"), caption("me", "2", "Thursday."))
+        await expect(reader.cell("me/2", "en")).to_have_text("Thursday.")
+        await expect(reader.page.get_by_text("Not sent yet")).to_have_count(0)
 
 
 async def test_draft_finished_offline_is_one_row(open_reader: OpenReader) -> None:

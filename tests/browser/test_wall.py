@@ -110,6 +110,18 @@ async def test_the_wall_shows_whole_rows_over_all_columns(
             assert (found.serious, found.moderate) == ([], [])
 
 
+async def test_the_foot_is_as_legible_on_a_large_screen(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    query = address(gateway, meeting="large", lang="ja,de,fr,es")
+    async with open_page(query, viewport={"width": 3840, "height": 2160}) as watch:
+        await captions_connected(watch.page)
+        px = "(part) => parseFloat(getComputedStyle(part).fontSize)"
+        fill, foot = watch.page.get_by_test_id("full-screen"), watch.page.locator(".wall-foot")
+        assert await fill.evaluate(px) >= 0.7 * float(await foot.evaluate(px))
+        invitation, others, button = await boxes(foot.locator("> *"))
+        assert others["left"] - invitation["right"] >= await foot.evaluate(px)
+        assert button["bottom"] <= 2160
+
+
 async def test_the_foot_says_what_is_read_and_how_to_read_it_elsewhere(
     gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
 ) -> None:

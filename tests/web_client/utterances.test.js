@@ -284,6 +284,29 @@ test("after a lost connection the newest partial is sent, and its translation be
   assert.deepEqual(told, [...once, ...once, ...once, "translation.final"]);
 });
 
+test("what a host has muted does not come back with the connection, unless it goes on", async () => {
+  const session = new Session();
+  let socket = await session.open();
+  const say = (/** @type {string} */ text) => session.client.partial({ text, lang: "en", id: "u1" });
+  say("I would");
+  await settle();
+  socket.take("utterance.partial");
+  say("I would like");
+  await socket.say({ type: "session.muted", muted: true });
+  await pass(1_000);
+  await socket.say({ type: "session.muted", muted: false });
+  socket.nothingMore();
+  socket = await session.again();
+  socket.nothingMore();
+  say("I would like to add");
+  await settle();
+  assert.equal(socket.take("utterance.partial").text, "I would like to add");
+  await socket.lose();
+  socket = await session.comes();
+  await socket.start({ muted: true });
+  socket.nothingMore();
+});
+
 test("a partial that is refused is dropped, and the final behind it is not", async () => {
   const session = new Session({ speaks: "en" });
   const { client } = session;

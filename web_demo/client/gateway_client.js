@@ -430,6 +430,9 @@ export class GatewayClient {
       case "session.draining":
         this.#isDraining = true;
         break;
+      case "session.muted":
+        if (message.muted) this.#utterances.onMuted();
+        break;
       case "utterance.accepted":
         if (!this.#utterances.onAccepted(message.id)) return;
         this.#emitter.emit(message);
@@ -458,6 +461,7 @@ export class GatewayClient {
     for (const participant of gone) this.#emitter.emit({ ...participant, type: "participant.left" });
     this.#status.enter("open");
     this.#utterances.onSessionStarted(message.recovered === true);
+    if (message.muted === true) this.#utterances.onMuted();
     this.#pinger.ping(); // its answer comes after everything that was missed
     this.#flush();
   }

@@ -43,6 +43,8 @@ export class Utterance {
   isSuspect = false;
   /** Whether its text changed since the last partial. */
   #revised = false;
+  /** Whether a host has muted what was said of it. */
+  #isMuted = false;
   /** What the last partial said, if the gateway may have it. */
   #told = "";
   /** Revisions of partials that the gateway has not answered on this connection. @type {number[]} */
@@ -65,6 +67,13 @@ export class Utterance {
     this.lang = lang;
     this.times = times;
     this.#revised = text.trim() !== "" && this.#said !== this.#told;
+    this.#isMuted = false;
+  }
+
+  /** What was said of it is gone from every screen, and comes back only if it goes on. */
+  mute() {
+    this.#revised = false;
+    this.#isMuted = true;
   }
 
   get #said() {
@@ -141,7 +150,7 @@ export class Utterance {
     this.#unanswered = [];
     this.#told = "";
     this.sent = false;
-    if (!this.final) this.#revised = this.text.trim() !== "";
+    if (!this.final) this.#revised = this.text.trim() !== "" && !this.#isMuted;
   }
 
   /**

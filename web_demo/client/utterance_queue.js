@@ -46,6 +46,10 @@ export class UtteranceQueue {
     return [...this.#finals.values()];
   }
 
+  muteOpen() {
+    for (const utterance of this.#open.values()) utterance.mute();
+  }
+
   /** Unfinished utterances with a text that is due to be sent. */
   revised() {
     return [...this.#open.values()].filter((utterance) => utterance.due);

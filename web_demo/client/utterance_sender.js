@@ -244,6 +244,11 @@ export class UtteranceSender {
     }
   }
 
+  /** A host has muted the user: what is not finished is gone from every screen. */
+  onMuted() {
+    this.#queue.muteOpen();
+  }
+
   /** What was sent over the lost connection may not have arrived. */
   onDisconnected() {
     for (const utterance of this.#queue.all()) {

@@ -125,13 +125,16 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
   // What was said before is heard until the first pong.
   let isHistory = true;
   const drawSoon = () => {
-    if (isHistory) return;
     frame ||= requestAnimationFrame(() => {
       frame = 0;
       for (const part of parts) part.draw();
     });
   };
-  transcript.listen(drawSoon);
+  transcript.listen((change) => {
+    if (isHistory) return;
+    for (const part of parts) if (part instanceof OverlayPlate) part.skipCorrection(change);
+    drawSoon();
+  });
   const endHistory = () => {
     if (!isHistory) return;
     isHistory = false;

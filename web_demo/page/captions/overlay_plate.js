@@ -8,6 +8,7 @@ import { charsThatFit, takesOver, Turns } from "./turns.js";
 
 /** @import {Stability} from "../../client/messages.js" */
 /** @import {Entry} from "../transcript/entry.js" */
+/** @import {Change} from "../transcript/transcript.js" */
 /** @import {CaptionOptions} from "./caption_options.js" */
 /** @import {Words} from "./caption_words.js" */
 
@@ -64,6 +65,12 @@ export class OverlayPlate {
   skipHistory() {
     const [, ...earlier] = [...this.#entries.values()].filter((entry) => this.#wordsOf(entry).text).reverse();
     for (const entry of earlier) if (!isSpoken(entry)) this.#done.add(entry.key);
+  }
+
+  /** A correction of what is not shown any more is not shown. @param {Change} change */
+  skipCorrection({ entry, what, before }) {
+    const isLate = what === "replaced" ? this.#done.delete(before) : what === "new" && entry.isCorrected;
+    if (isLate) this.#done.add(entry.key);
   }
 
   draw(now = Date.now()) {

@@ -41,7 +41,11 @@ export class EmptyState {
     this.element.append(this.#title, this.#text, this.play, others);
     if (asksForName) this.#askForName();
     this.element.append(model);
-    client.listen(({ type }) => PRESENCE.test(type) && this.#show());
+    client.listen((event) => {
+      if (PRESENCE.test(event.type)) this.#show();
+      // Who is not let in knows nothing of the meeting.
+      if (event.type === "state") this.element.hidden = event.state === "closed";
+    });
     this.#show();
   }
 

@@ -438,6 +438,8 @@ export class MeetingPage {
   #onEvent(event) {
     this.#engineMonitor.onEvent(event, this.#client.reads);
     if (event.type === "session.started" || event.type === "languages.changed") this.#onLanguages(event);
+    if (event.type === "session.started" || event.type === "session.muted")
+      this.#element.classList.toggle("muted", event.muted === true);
     switch (event.type) {
       case "state":
         this.#onState(event);

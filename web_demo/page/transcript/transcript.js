@@ -355,7 +355,8 @@ export class Transcript {
     for (const entry of known === undefined ? others : [...others, known]) this.#remove(entry);
     const before = first.key;
     const state = { text: "", rev: 0, final: false, reason: "", cells: new Map(), optional: new Set() };
-    Object.assign(first, { ...state, key, utterance: by, isCorrected: true });
+    const correction = first.correction?.id === by ? undefined : first.correction;
+    Object.assign(first, { ...state, key, utterance: by, correction, isCorrected: true });
     const entries = [...this.#entries.values()];
     this.#entries.clear();
     for (const entry of entries) this.#entries.set(entry.key, entry);
@@ -380,7 +381,7 @@ export class Transcript {
 
   /** @param {{id: string, lang: string, text: string, replaces?: string}} said */
   #onQueued({ id, lang, text, replaces }) {
-    if (replaces !== undefined) return; // what it corrects is shown as it is until then
+    if (replaces !== undefined) return this.#showCorrection(replaces, { id, text });
     const known = this.#ownEntries(id);
     if (known.some((entry) => isSaid(entry) && !(entry.unsent && entry.reason))) return;
     // Its translation continues where it was: the gateway does not begin it again.
@@ -390,6 +391,18 @@ export class Transcript {
     Object.assign(entry, { lang, text, final: true, own: true, unsent: true, at: entry.at ?? new Date() });
     if (begun === undefined) this.#add(entry);
     else this.#emit(entry, "original");
+  }
+
+  /**
+   * What is corrected is shown as it is until the gateway has the correction.
+   * @param {string} replaces
+   * @param {{id: string, text: string} | undefined} correction
+   */
+  #showCorrection(replaces, correction) {
+    for (const entry of this.#ownEntries(replaces.replace(/~1$/, ""))) {
+      entry.correction = correction;
+      this.#emit(entry, "original");
+    }
   }
 
   /** @param {string} id */
@@ -408,6 +421,8 @@ export class Transcript {
       this.#cancelled.set(keyOf(this.#self, id), true);
       evictOldest(this.#cancelled, MAX_CANCELLED);
     }
+    const corrected = [...this.#entries.values()].find(({ correction }) => correction?.id === id);
+    if (corrected) this.#showCorrection(corrected.utterance, undefined);
     for (const entry of this.#ownEntries(id)) {
       if (code === "cancelled" && (entry.unsent || !isSaid(entry))) {
         this.#remove(entry);

@@ -137,6 +137,12 @@ class TextCell {
   }
 }
 
+/** @param {Entry} entry */
+function unsentWords({ unsent, correction }) {
+  if (correction !== undefined) return `${t("transcript.unsent")} · ${correction.text || t("transcript.take_back")}`;
+  return unsent ? t("transcript.unsent") : "";
+}
+
 export class UtteranceRow {
   entry;
   #nameOf;
@@ -273,14 +279,14 @@ export class UtteranceRow {
     const langs = new Set(columns);
     if (langs.has(AS_SPOKEN)) this.#arrange();
     for (const column of langs.has(AS_SPOKEN) ? this.#cells.keys() : langs) this.#renderCell(column);
-    const { lang, unsent, reason } = this.entry;
+    const { lang, reason } = this.entry;
     setIfChanged(this.#name, "textContent", speakerName(this.entry));
     setIfChanged(this.#lang, "textContent", lang && this.#nameOf(lang));
     this.#showTime();
     setIfChanged(this.#corrected, "textContent", this.entry.isCorrected ? t("transcript.corrected") : "");
     const mayCorrect = this.#mayCorrect(this.entry);
     for (const act of [this.#correct, this.#takeBack]) setIfChanged(act, "hidden", !mayCorrect);
-    this.#remark(reason || (unsent ? t("transcript.unsent") : ""));
+    this.#remark(reason || unsentWords(this.entry));
     const state = this.#state();
     if (document.activeElement === this.#cancel && state !== "running") {
       /** @type {HTMLElement | null} */ (this.element.closest("[tabindex]"))?.focus({ preventScroll: true });
