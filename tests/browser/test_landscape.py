@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,21 @@ SAID = (
     "The wall carries the roof.",
     "And the stairs?",
 )
+
+# Marks all translations as a stretch, and says in px where its line is in each row.
+UNSURE_LINES = """(texts) => {
+    texts.forEach((text, row) => (text.parentElement.dataset.unsure = row ? "continues" : "begins"));
+    return texts.map((text) => {
+        let around = text.parentElement;
+        const style = getComputedStyle(around, "::before");
+        const holds = ({ position, contentVisibility }) => position !== "static" || contentVisibility === "auto";
+        while (!holds(getComputedStyle(around))) around = around.parentElement;
+        const box = around.getBoundingClientRect();
+        const [top, bottom, left] = ["top", "bottom", "left"].map((side) => parseFloat(style[side]));
+        const words = text.getBoundingClientRect().left;
+        return { top: box.top + top, bottom: box.bottom - bottom, left: box.left + left, text: words };
+    });
+}"""
 
 
 async def bar_top(page: Page) -> float:
@@ -60,6 +76,9 @@ async def test_a_phone_on_its_side_shows_four_captions_and_no_bars(
         await cell(page, "de").last.tap()
         await expect(page.get_by_test_id("options")).to_be_in_viewport(ratio=1)
         await expect(page.get_by_test_id("speak-too")).to_be_in_viewport(ratio=1)
+        # The text does not shine through them.
+        for controls in (".bar", ".speaking"):
+            await expect(page.locator(controls)).not_to_have_css("background-color", "rgba(0, 0, 0, 0)")
         await page.screenshot(path=artifacts / "landscape-controls.png")
         await cell(page, "de").last.tap()
         await expect(page.get_by_test_id("options")).not_to_be_in_viewport()
@@ -70,6 +89,11 @@ async def test_a_phone_on_its_side_shows_four_captions_and_no_bars(
         await page.get_by_test_id("speak-too").focus()
         await expect(page.get_by_test_id("speak-too")).to_be_in_viewport(ratio=1)
         await expect(page.get_by_test_id("options")).not_to_be_in_viewport()
+
+        # The line along unsure translations stays beside the words, in one piece.
+        lines = await cell(page, "de").evaluate_all(UNSURE_LINES)
+        assert all(0 <= line["text"] - line["left"] <= 16 for line in lines), lines
+        assert all(below["top"] - above["bottom"] <= 1 for above, below in pairwise(lines)), lines
 
         await page.set_viewport_size({"width": 390, "height": 844})
         await expect(page.get_by_test_id("options")).to_be_in_viewport(ratio=1)

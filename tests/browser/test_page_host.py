@@ -177,6 +177,24 @@ async def test_title_is_told_before_and_after_one_has_joined(
             await expect(each.locator("h1")).to_have_text("Translation Gateway")
 
 
+async def test_title_is_held_by_the_name_that_its_host_has_now(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url, **DESKTOP) as host:
+        page = host.page
+        await connected(page)
+        people = await show(page, "people")
+        await people.get_by_label("Title of the meeting").fill("Weekly")
+        await people.get_by_test_id("host").get_by_role("button", name="Save").click()
+        heading = page.get_by_role("heading", level=1)
+        await expect(heading).to_have_text("Weekly")
+        for name in ("Ana", "Anna"):
+            await people.get_by_test_id("rename").click()
+            await people.get_by_label("Your name").fill(name)
+            await people.get_by_test_id("own").get_by_role("button", name="Save").click()
+            await expect(heading).to_have_text(f"Weekly held by {name}")
+
+
 async def test_title_that_a_host_is_typing_stays(gateway: GatewayProcess, open_page: OpenPage) -> None:
     lines: list[WebSocketRoute] = []
 

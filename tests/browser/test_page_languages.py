@@ -9,8 +9,21 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, Page, ViewportSize, expect
 
+from gateway.client import connect
 from tests.browser.axe import scan
-from tests.browser.pages import DESKTOP, PHONE, SENTENCE, new_meeting, overflow_px, read, row, say, show
+from tests.browser.pages import (
+    DESKTOP,
+    PHONE,
+    SENTENCE,
+    cell,
+    new_meeting,
+    original,
+    overflow_px,
+    read,
+    row,
+    say,
+    show,
+)
 from tests.conftest import OpenPage
 from tests.processes import GatewayProcess
 from tests.test_page_words import LANGUAGES, messages
@@ -156,6 +169,43 @@ async def is_in_a_row(page: Page) -> bool:
     boxes = [await each.bounding_box() for each in await page.locator(".bar > img, .actions > *, .status").all()]
     seen = sorted((box["x"], box["x"] + box["width"]) for box in boxes if box is not None)
     return all(end <= begin for (_, end), (begin, _) in pairwise(seen))
+
+
+async def test_title_of_another_script_begins_where_the_page_does(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    meeting = new_meeting()
+    async with (
+        connect(gateway.url, meeting=meeting, title="Weekly", reads=[]),
+        open_page(f"{gateway.url}/?meeting={meeting}", locale="ar", **PHONE) as watch,
+    ):
+        assert await is_at_the_right(watch.page.get_by_role("dialog").get_by_role("heading", name="Weekly"))
+
+
+async def test_what_was_said_begins_where_its_translation_does(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    meeting = new_meeting()
+    async with (
+        connect(gateway.url, meeting=meeting, reads=[], speaks="de") as ana,
+        open_page(f"{gateway.url}/?meeting={meeting}", locale="ar", **PHONE) as watch,
+    ):
+        await watch.page.get_by_role("dialog").locator("button").click()
+        await ready(watch.page, "ar")
+        await ana.final("Guten Tag.")
+        said = row(watch.page, "Guten Tag.")
+        await expect(cell(said, "en")).to_have_text("[en] Guten Tag.")
+        lefts = [await part.bounding_box() for part in (original(said), cell(said, "en"))]
+        assert len({box["x"] for box in lefts if box}) == 1, lefts
+
+
+async def test_times_of_day_are_in_the_language_of_the_page(gateway: GatewayProcess, open_page: OpenPage) -> None:
+    async with open_page(gateway.url, locale="en-US", **DESKTOP) as watch:
+        page = watch.page
+        said = await say(page, SENTENCE)
+        await expect(said.locator("time")).to_have_text(re.compile(r"^\d?\d:\d\d\s[AP]M$"))
+        await page.get_by_label("Language of this page").select_option("de")
+        await expect(row(page, SENTENCE).locator("time")).to_have_text(re.compile(r"^\d\d:\d\d$"))
 
 
 async def is_at_the_right(part: Locator) -> bool:

@@ -209,6 +209,20 @@ async def test_a_reload_stays_in_the_meeting_and_asks_nothing(
             assert [start["speaks"] for start in starts] == ["en" if speaks else None] * 2
 
 
+async def test_a_speaker_without_a_name_is_known_again_after_a_reload(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(gateway.url) as watch:
+        page = watch.page
+        await settled(await say(page, SENTENCE))
+        for _ in range(2):
+            await page.reload()
+            await connected(page)
+            await expect(row(page, SENTENCE).locator(".voice-name")).to_have_text("You")
+        # What was said by another session cannot be corrected.
+        await expect(row(page, SENTENCE).get_by_test_id("correct")).to_be_hidden()
+
+
 # -------------------------------------------------------------------- how early one reads
 
 

@@ -846,10 +846,12 @@ async def test_a_stretch_of_unsure_translations_has_one_sign(open_reader: OpenRe
         await expect(sign).to_have_count(0)
         await reader.show("de", originals=True)
         assert await begins() == ["ana/2 cell-de", "bo/5 cell-de"]
-        # Beside the only column, the line passes the name and what was said.
+        # In every column, the line passes the name and what was said.
         height = "(cell) => parseFloat(getComputedStyle(cell.parentElement, '::before').height)"
-        row = await reader.page.locator('[data-key="bo/6"]').evaluate("(row) => row.clientHeight")
-        assert await reader.cell("bo/6", "de").evaluate(height) >= row - 1
+        for columns in (("de",), ("ja", "de")):
+            await reader.show(*columns, originals=True)
+            row = await reader.page.locator('[data-key="bo/6"]').evaluate("(row) => row.clientHeight")
+            assert await reader.cell("bo/6", "de").evaluate(height) >= row - 1
 
 
 async def test_a_stretch_of_unsure_translations_is_announced_once(open_reader: OpenReader) -> None:

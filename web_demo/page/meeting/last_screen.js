@@ -3,7 +3,7 @@
 
 import { cover } from "../ui/cover.js";
 import { button, element } from "../ui/dom.js";
-import { pageLanguage, t } from "../words/words.js";
+import { clock, pageLanguage, t } from "../words/words.js";
 
 const MINUTE_S = 60;
 const HOUR_MIN = 60;
@@ -36,7 +36,7 @@ export class LastScreen {
    * @param {HTMLElement} more.keep What there is to keep.
    */
   show(how, { goesOn, stayedMs, keep }) {
-    const now = new Date().toLocaleTimeString(pageLanguage(), { hour: "numeric", minute: "2-digit" });
+    const now = clock(new Date());
     this.#title.textContent = { left: t("end.left"), ended: t("end.ended"), removed: t("end.removed") }[how];
     const whatNow = { left: goesOn ? t("end.goes_on") : "", removed: t("end.removed_text") };
     this.#what.textContent = how === "ended" ? t("end.ended_at", { time: now }) : whatNow[how];

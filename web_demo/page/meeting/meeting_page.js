@@ -11,6 +11,7 @@ import { askToJoin } from "../people/join_dialog.js";
 import { confirmed } from "../people/confirm_dialog.js";
 import { HostControls } from "../people/host_controls.js";
 import { askForTitle, MeetingTitle } from "../people/meeting_title.js";
+import { rememberParticipant } from "../people/own_participants.js";
 import { PeopleList } from "../people/people_list.js";
 import { ShareDialog } from "../people/share_dialog.js";
 import { ReadingSettings } from "../settings/reading_settings.js";
@@ -440,6 +441,8 @@ export class MeetingPage {
     if (event.type === "session.started" || event.type === "languages.changed") this.#onLanguages(event);
     if (event.type === "session.started" || event.type === "session.muted")
       this.#element.classList.toggle("muted", event.muted === true);
+    if (event.type === "session.started")
+      this.#transcript.addOwn(rememberParticipant(this.#client.meeting, event.participant));
     switch (event.type) {
       case "state":
         this.#onState(event);

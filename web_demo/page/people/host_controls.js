@@ -13,6 +13,8 @@ export class HostControls {
   #lock = element("input", "");
   #title = element("input", "");
   #form = element("form", "person-form title-form");
+  /** The title that this host has given, and under which name. */
+  #given = { title: "", name: "" };
   /** What the gateway said last. */
   #isLocked = false;
 
@@ -33,7 +35,7 @@ export class HostControls {
     this.#form.append(labelled(t("host.title"), this.#title), element("button", "quiet", t("name.save")));
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
-      client.entitle(this.#title.value.trim());
+      this.#entitle(this.#title.value.trim());
       this.#title.defaultValue = this.#title.value; // the answer may take its place
     });
     this.element.append(this.#form, lock, hint, end);
@@ -45,6 +47,7 @@ export class HostControls {
           this.element.hidden = event.host !== true;
           this.#title.maxLength = event.limits.name_chars;
           this.#showTitle(event.title ?? "");
+          this.#followName(event.title ?? "", event.held_by ?? "");
           return this.#show(event.locked === true);
         case "meeting.locked":
           return this.#show(event.locked);
@@ -55,6 +58,18 @@ export class HostControls {
           return this.#show(this.#isLocked);
       }
     });
+  }
+
+  /** @param {string} title */
+  #entitle(title) {
+    this.#given = { title, name: this.#client.name };
+    this.#client.entitle(title);
+  }
+
+  /** The meeting is held by the name that its host has now. @param {string} title @param {string} heldBy */
+  #followName(title, heldBy) {
+    const { title: given, name } = this.#given;
+    if (given && given === title && name === heldBy && name !== this.#client.name) this.#entitle(title);
   }
 
   /** Unless the host is typing another one. @param {string} title */

@@ -67,8 +67,7 @@ export function askToJoin({ languages, nameOf, meeting, title: asked, nameChars 
   // In the places of what is there already, so that nothing moves.
   void asked?.then((named) => {
     if (!named.title) return;
-    heading.dir = "auto";
-    heading.textContent = named.title;
+    heading.replaceChildren(element("bdi", "", named.title));
     code.textContent = [meeting, heldBy(named)].filter((part) => part !== "").join(" · ");
   });
   const title = cover(...(meeting ? [code] : []), heading, tongues);

@@ -59,6 +59,11 @@ export class Transcript {
     this.#nameOf = nameOf;
   }
 
+  /** What these say is this user's own, too. @param {Iterable<string>} participants */
+  addOwn(participants) {
+    for (const participant of participants) this.#own.add(participant);
+  }
+
   /** In the order in which they were first heard of. @returns {ReadonlyMap<string, Entry>} */
   get entries() {
     return this.#entries;

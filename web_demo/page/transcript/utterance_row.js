@@ -4,7 +4,7 @@
 import { button, element, setIfChanged } from "../ui/dom.js";
 import { textDirection } from "../ui/languages.js";
 import { showVoice } from "../ui/voices.js";
-import { t } from "../words/words.js";
+import { clock, t } from "../words/words.js";
 import { isSaid, speakerName } from "./entry.js";
 
 /** @typedef {import("./entry.js").Cell} Cell */
@@ -298,7 +298,7 @@ export class UtteranceRow {
     const { at } = this.entry;
     setIfChanged(this.#time, "hidden", at === null);
     setIfChanged(this.#time, "dateTime", at?.toISOString() ?? "");
-    setIfChanged(this.#time, "textContent", at?.toLocaleTimeString([], { timeStyle: "short" }) ?? "");
+    setIfChanged(this.#time, "textContent", at ? clock(at) : "");
   }
 
   /** @param {string} words A remark on the whole utterance. */

@@ -183,7 +183,7 @@ export const de = {
   "reading.languages": "Sprachen, die Sie lesen",
   "reading.show": "Übersetzungen anzeigen",
   "reading.live": "so früh wie möglich",
-  "reading.live.hint": "Wörter erscheinen, während der Satz gesprochen wird; gepunktete können sich noch ändern.",
+  "reading.live.hint": "Wörter erscheinen, während der Satz gesprochen wird; blasse können sich noch ändern.",
   "reading.stable": "nur, was bleibt",
   "reading.stable.hint": "Wörter erscheinen etwas später, sobald sie bleiben können; mitten im Satz wird keines zurückgenommen.",
   "reading.final": "ganze Sätze",

@@ -186,7 +186,7 @@ export const en = {
   "reading.languages": "Languages you read",
   "reading.show": "Show translations",
   "reading.live": "as early as possible",
-  "reading.live.hint": "Words appear while the sentence is being said; dotted ones may change.",
+  "reading.live.hint": "Words appear while the sentence is being said; pale ones may change.",
   "reading.stable": "only what stays",
   "reading.stable.hint": "Words appear a little later, once they can stay; none is taken back in mid-sentence.",
   "reading.final": "whole sentences",

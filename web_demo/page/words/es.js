@@ -183,7 +183,7 @@ export const es = {
   "reading.languages": "Idiomas que lee",
   "reading.show": "Mostrar las traducciones",
   "reading.live": "lo antes posible",
-  "reading.live.hint": "Las palabras aparecen mientras se dice la frase; las punteadas pueden cambiar.",
+  "reading.live.hint": "Las palabras aparecen mientras se dice la frase; las más claras pueden cambiar.",
   "reading.stable": "solo lo definitivo",
   "reading.stable.hint": "Las palabras aparecen un poco más tarde, cuando ya son definitivas; ninguna se retira a media frase.",
   "reading.final": "frases completas",

@@ -183,7 +183,7 @@ export const fr = {
   "reading.languages": "Langues que vous lisez",
   "reading.show": "Afficher les traductions",
   "reading.live": "le plus tôt possible",
-  "reading.live.hint": "Les mots apparaissent pendant que la phrase est dite ; ceux en pointillé peuvent changer.",
+  "reading.live.hint": "Les mots apparaissent pendant que la phrase est dite ; les plus pâles peuvent changer.",
   "reading.stable": "seulement ce qui reste",
   "reading.stable.hint": "Les mots apparaissent un peu plus tard, quand ils peuvent rester ; aucun n’est retiré en cours de phrase.",
   "reading.final": "phrases entières",

@@ -183,7 +183,7 @@ export const ja = {
   "reading.languages": "読む言語",
   "reading.show": "翻訳の表示",
   "reading.live": "できるだけ早く",
-  "reading.live.hint": "話している間に表示されます。点線の語は変わることがあります。",
+  "reading.live.hint": "話している間に表示されます。薄い色の語は変わることがあります。",
   "reading.stable": "確定した部分だけ",
   "reading.stable.hint": "確定してから少し遅れて表示され、文の途中で取り消されません。",
   "reading.final": "文ごと",

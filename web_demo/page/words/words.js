@@ -82,6 +82,12 @@ function isolated(value) {
   return isTurned ? `\u2068${value}\u2069` : String(value);
 }
 
+/** A time of day in the page's language, as it is written where the browser is from if they speak it there. @param {Date} at */
+export function clock(at) {
+  const own = new Intl.DateTimeFormat().resolvedOptions().locale;
+  return at.toLocaleTimeString(own.split("-")[0] === language ? own : language, { timeStyle: "short" });
+}
+
 /**
  * The name of a language in the page's language.
  * @param {string} tag

@@ -183,7 +183,7 @@ export const zh = {
   "reading.languages": "您阅读的语言",
   "reading.show": "显示译文",
   "reading.live": "尽早显示",
-  "reading.live.hint": "说话的同时显示文字；带点线的文字可能会变化。",
+  "reading.live.hint": "说话的同时显示文字；颜色较浅的文字可能会变化。",
   "reading.stable": "只显示确定内容",
   "reading.stable.hint": "文字稍后在确定时显示；句子中途不会撤回。",
   "reading.final": "整句显示",
