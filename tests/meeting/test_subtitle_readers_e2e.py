@@ -20,7 +20,8 @@ from webvtt import WebVTT
 
 from gateway.domain.log import Utterance
 from gateway.meeting.subtitles import subrip, webvtt
-from tests.meeting.test_transcript import ANA, KENJI, captions, meeting, said, translated, visible
+from tests.meeting.test_subtitles import captions, visible
+from tests.meeting.transcripts import ANA, KENJI, meeting, said, translated
 
 # Start and end in milliseconds, what is shown.
 Shown = tuple[int, int, str]

@@ -92,16 +92,6 @@ def test_schema_and_codec_agree(cls: type[msgspec.Struct], full: bool) -> None:
     assert not check.is_valid({**payload, "type": "something.else"})
 
 
-@pytest.mark.parametrize("cls", MESSAGES, ids=tag)
-def test_every_message_has_an_example(cls: type[msgspec.Struct]) -> None:
-    message = ASYNCAPI["components"]["messages"][tag(cls)]
-    (payload,) = (example["payload"] for example in message["examples"])
-    validator(ASYNCAPI, message["payload"]["$ref"]).validate(payload)
-    frame = json.dumps(payload)
-    read = JSON.decode(frame, max_bytes=10_000) if cls in client_messages() else JSON.decode_server(frame)
-    assert type(read) is cls
-
-
 def test_choices_have_names_of_their_own() -> None:
     """Generators call an enumeration within a message by a number."""
     schemas = ASYNCAPI["components"]["schemas"]
