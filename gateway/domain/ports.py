@@ -112,9 +112,11 @@ class EventLog(Protocol):
 
         It is not appended again if the log has it. Then it is promised, once more or for the first time, in those
         languages that have no translation; if the session has another fence now, in those that have no outcome.
+        A segment after which another one follows is known also when it was trimmed (of a meeting, the newest
+        1,000 of them); it is promised in nothing more then.
         The caller owns what had no owner before, and is to conclude it. fence: of the session that says it; None
-        where that does not matter. Raises `UtteranceFinished` if the log has it with another text or language,
-        `SessionReplaced` if the log does not have it and the session has another fence now, `LogUnavailable`.
+        where that does not matter. Raises `UtteranceFinished` if it is known with another text or language,
+        `SessionReplaced` if it is not known and the session has another fence now, `LogUnavailable`.
         """
 
     async def find_utterance(self, meeting: str, key: UtteranceKey) -> Utterance | None:

@@ -151,6 +151,7 @@ class BoundedLogs:
     account_bytes: account → bytes of all its meetings; None: no bound of its own.
     wall_clock: Unix time in seconds. If it goes backwards, `at_ms` within a meeting does not.
     dropped: is told of each publication that is let go of. needed: whether a meeting is kept with nothing in it.
+    ended: is told of each meeting whose log ends.
 
     An empty meeting without subscribers is forgotten; if it begins again, it has a new epoch.
     If a meeting exceeds its share (`LogBounds.meeting_bytes`), it loses its oldest publications, but keeps its
@@ -169,6 +170,7 @@ class BoundedLogs:
         wall_clock: Callable[[], float] = time.time,
         dropped: Callable[[str, Publication], None] = lambda _meeting, _publication: None,
         needed: Callable[[str], bool] = lambda _: False,
+        ended: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._bounds = bounds
         # Whether a meeting is recorded → how long it keeps what was said.
@@ -177,6 +179,7 @@ class BoundedLogs:
         self._wall_clock = wall_clock
         self._dropped = dropped
         self._needed = needed
+        self._ended = ended
         self._rings: dict[str, _Ring] = {}
         # Account → estimated bytes of its meetings; those that hold the most come first.
         self._held: dict[str, int] = {}
@@ -348,6 +351,7 @@ class BoundedLogs:
             del self._rings[ring.meeting]
             if (order := self._orders.get(ring.account)) is not None:
                 order.changed(ring.meeting)
+            self._ended(ring.meeting)
 
     def _hold(self, ring: _Ring, publication: Publication) -> None:
         taken = publication_bytes(publication) + (0 if ring.publications else MEETING_BYTES)

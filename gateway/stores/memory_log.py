@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -39,6 +40,9 @@ from gateway.domain.session_store import Fence
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.bounded_logs import BoundedLogs
 
+# Of a meeting, trimmed segments that are still known.
+_MOST_KEPT = 1_000
+
 
 @dataclass(slots=True)
 class _Promise:
@@ -64,6 +68,23 @@ class _Said:
     # Whether the log holds it.
     held: bool = True
 
+    @property
+    def words(self) -> int:
+        return _words(self.utterance)
+
+
+class _Kept(NamedTuple):
+    """What is left of a segment that was trimmed and is finished, and after which another one follows."""
+
+    offset: int
+    # As of `_words`.
+    words: int
+
+
+def _words(utterance: Utterance) -> int:
+    """Tells whether its text or language is another; no words can be made of it."""
+    return hash((utterance.text, utterance.lang))
+
 
 @dataclass(slots=True)
 class _Meeting:
@@ -71,6 +92,7 @@ class _Meeting:
 
     by_key: dict[UtteranceKey, _Said] = field(default_factory=dict)
     by_offset: dict[int, _Said] = field(default_factory=dict)
+    kept: dict[UtteranceKey, _Kept] = field(default_factory=dict)
     # The offsets of those with a promise.
     unfinished: set[int] = field(default_factory=set)
     # Subscription → its gateway, what is read there.
@@ -80,7 +102,7 @@ class _Meeting:
 
     @property
     def is_empty(self) -> bool:
-        return not self.by_offset and not self.languages and not self.begun_again
+        return not self.by_offset and not self.kept and not self.languages and not self.begun_again
 
     def newest(self, count: int) -> Iterator[_Said]:
         """The newest utterances that the log holds, newest first."""
@@ -106,6 +128,14 @@ class _Meeting:
             del self.by_offset[said.offset]
             if self.by_key.get(said.utterance.key) is said:
                 del self.by_key[said.utterance.key]
+                if said.utterance.continues:
+                    self._keep(said)
+
+    def _keep(self, said: _Said) -> None:
+        """Where its talk goes on at another gateway, that one asks for it from the first segment on."""
+        self.kept[said.utterance.key] = _Kept(said.offset, said.words)
+        if len(self.kept) > _MOST_KEPT:
+            del self.kept[min(self.kept, key=lambda key: self.kept[key].offset)]
 
 
 class MemoryStore:
@@ -130,6 +160,7 @@ class MemoryStore:
             wall_clock=wall_clock,
             dropped=self._dropped,
             needed=self._is_unfinished,
+            ended=self._ended,
         )
         # By the meeting's key.
         self.meetings: dict[str, _Meeting] = {}
@@ -161,6 +192,7 @@ class MemoryStore:
         meeting = self.meeting(key)
         meeting.by_key.clear()
         meeting.by_offset.clear()
+        meeting.kept.clear()
         meeting.unfinished.clear()
         was_there = self.logs.erase(key)
         for begun_again in tuple(meeting.begun_again.values()):
@@ -172,6 +204,10 @@ class MemoryStore:
         if meeting is not None and (said := meeting.by_offset.get(publication.offset)) is not None:
             said.held = False
             meeting.forget_if_over(said)
+
+    def _ended(self, key: str) -> None:
+        if (meeting := self.meetings.get(key)) is not None:
+            meeting.kept.clear()
 
     def is_unfinished(self, key: str) -> bool | None:
         """Whether something of a transcript is not finished; None if there is none."""
@@ -207,6 +243,7 @@ class MemoryStore:
             for said in [said for said in meeting.by_offset.values() if not self.logs.holds(key, said.offset)]:
                 said.held = False
                 meeting.forget_if_over(said)
+            meeting.kept.clear()  # the next process knows what it holds
 
 
 class MemoryEventLog:
@@ -218,20 +255,23 @@ class MemoryEventLog:
         self._renew()
 
     async def accept(self, meeting: str, utterance: Utterance, fence: Fence | None = None) -> Accepted:
+        last = self._store.logs.read(meeting, 0, 0).last  # what has expired goes before
         known = self._store.meeting(meeting)
         said = known.by_key.get(utterance.key)
+        before = said or known.kept.get(utterance.key)
         has_moved = fence is not None and self._store.fence_of(fence.session) not in (None, fence.number)
+        if before is not None and before.words != _words(utterance):
+            raise UtteranceFinished(
+                "This utterance is final already, with another text or language; use a new id.", field="id"
+            )
         if said is not None:
-            if (said.utterance.text, said.utterance.lang) != (utterance.text, utterance.lang):
-                raise UtteranceFinished(
-                    "This utterance is final already, with another text or language; use a new id.", field="id"
-                )
             for lang in self._targets(known, utterance):
                 is_done = lang in said.outcomes if has_moved else said.outcomes.get(lang)
                 if lang not in said.unfinished and not is_done:
                     known.promise(said, lang, _Promise(self._gateway))
-            last = self._store.logs.read(meeting, 0, 0).last
             return self._accepted(said, last, known=True)
+        if before is not None:
+            return Accepted(before.offset, known=True, last=last)
         if has_moved:
             raise SessionReplaced("This session goes on at another gateway.")
         languages = self._targets(known, utterance)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import regex
 
-from gateway.text.segments import cut, joined, patience, segments, sentences
+from gateway.text.segments import cut, joined, parts, patience, segments, sentences
 from gateway.text.units import same_chars
 
 # Words that follow a place at which a text is cut because it is long.
@@ -101,9 +101,14 @@ class OpenText:
         """The next segments of the rest, where nothing more will be said; empty: nothing is left."""
         self._at += len(self.rest) - len(self.rest.lstrip())
         at_once = max(_AT_ONCE, 4 * self._longest)
-        parts = segments(self.rest[:at_once], lang, self._longest, joins=True)
+        found = segments(self.rest[:at_once], lang, self._longest, joins=True)
         # The last one may go on behind what was looked at.
-        return parts[:-1] if len(parts) > 1 and len(self.rest) > at_once else parts
+        return found[:-1] if len(found) > 1 and len(self.rest) > at_once else found
+
+    def least(self, segment: str, lang: str) -> str:
+        """The shortest that it may have been when it was accepted: nothing was joined to it, no mark was in it."""
+        sentence = next(iter(sentences(segment, lang)), segment)
+        return next(parts(sentence, lang, self._longest))
 
     def take_segment(self, segment: str) -> None:
         """A segment with which the rest begins was accepted."""

@@ -239,12 +239,21 @@ class Speech:
         *,
         continues: bool,
     ) -> Accepted | None:
-        """Accept the next segment. None: the log has it with other words, which are taken for it."""
+        """Accept the next segment. None: the log has or had it with other words, which are taken for it."""
         utterance = self._segment(spoken, whole, segment, continues=continues)
         try:
             accepted = await self._finals.accept(room, utterance, fence)
         except UtteranceFinished:
             logged = await room.log.find_utterance(room.id, utterance.key)
+            if logged is None and (least := spoken.text.least(segment, whole.lang)) != segment:
+                # The log has trimmed its words: better say some of them twice than others never.
+                await self._accept(room, spoken, whole, least, fence, continues=True)
+                return None
+            if logged is None and continues:
+                # Another text was said in its place.
+                spoken.text.take_segment(segment)
+                spoken.end_ms = utterance.end_ms
+                return None
             if logged is None or not (logged.continues or spoken.text.taken):
                 raise
             accepted = await self._finals.accept(room, logged, fence)

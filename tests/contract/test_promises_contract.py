@@ -255,6 +255,70 @@ async def test_trimmed_utterances_are_still_concluded(open_store: OpenStore) -> 
         assert await two.ana.conclude("standup", translated("やあ")) is None
 
 
+# Segments of an utterance that goes on
+
+FIRST = utterance("hello", id="1", continues=True)
+LAST = utterance("goodbye", id="1~2", part_of="1")
+
+
+async def test_trimmed_segments_with_others_behind_stay_known(open_store: OpenStore) -> None:
+    """Of their words nothing is left, and nothing is promised: nobody could translate it."""
+    async with two_gateways(open_store, max_publications=1) as two, read(two.ana, "en"):
+        for spoken in (FIRST, LAST, utterance("next")):
+            assert not (await two.ana.accept("standup", spoken)).known
+        async with read(two.ben, "ja"):
+            assert await two.ben.accept("standup", FIRST) == Accepted(1, known=True, last=3)
+            for other in ({"text": "hullo"}, {"lang": "de"}):
+                with pytest.raises(UtteranceFinished):
+                    await two.ben.accept("standup", replace(FIRST, **other))
+            assert await two.ben.find_utterance("standup", FIRST.key) is None
+            assert await two.ben.claim("standup", {1: ["ja"]}) == {}
+            recent = await two.ben.recent("standup", 5)
+            assert (texts(recent.page.publications), recent.unfinished) == (["next"], ())
+            assert await two.ana.take_over() == await two.ben.take_over() == ()
+            assert await two.ben.accept("standup", LAST) == Accepted(4, ("ja",), ("ja",), last=4)
+        assert await two.ana.erase("standup")
+        assert await two.ana.accept("standup", FIRST) == Accepted(1, last=1)
+
+
+@pytest.mark.parametrize("outcome", [translated("やあ"), untranslated("no luck")])
+async def test_segments_trimmed_before_they_are_finished_stay_known(
+    open_store: OpenStore, outcome: Translated | Untranslated
+) -> None:
+    async with two_gateways(open_store, max_publications=1) as two, read(two.ana, "ja"):
+        await two.ana.accept("standup", FIRST)
+        await two.ana.accept("standup", LAST)
+        assert await two.ben.accept("standup", FIRST) == Accepted(1, ("ja",), known=True, last=2)
+        assert await two.ana.conclude("standup", outcome) is not None
+        assert await two.ben.accept("standup", FIRST) == Accepted(1, known=True, last=3)
+        await two.ana.conclude("standup", replace(outcome, utterance="1~2", said=2))
+        assert not (await two.ben.accept("standup", LAST)).known
+
+
+async def test_segments_are_known_as_long_as_the_log(open_store: OpenStore) -> None:
+    async with two_gateways(open_store, keep_s=0.3) as two:
+        async with read(two.ana, "en"):
+            await two.ana.accept("standup", FIRST)
+            await two.ana.accept("standup", LAST)
+            await two.store.pass_time(0.4)
+            assert (await two.ben.read("standup", 0)).first == 3
+            assert await two.ben.accept("standup", FIRST) == Accepted(1, known=True, last=2)
+            assert not (await two.ben.accept("standup", LAST)).known
+        await two.store.pass_time(0.4)
+        assert await two.ben.accept("standup", FIRST) == Accepted(1, last=1)
+
+
+async def test_a_thousand_trimmed_segments_of_a_meeting_are_known(open_store: OpenStore) -> None:
+    segments = [utterance("so", id=f"1~{n}", part_of="1", continues=True) for n in range(1, 1_004)]
+    async with two_gateways(open_store, max_publications=1) as two:
+        accepted = await asyncio.gather(*(two.ana.accept("standup", each) for each in segments))
+        assert [each.offset for each in accepted] == [*range(1, 1_004)]
+        for n in (1, 2):
+            again = await two.ana.accept("standup", segments[n + 1])
+            assert (again.offset, again.known) == (n + 2, True)
+        assert not (await two.ana.accept("standup", segments[0])).known
+
+
 # Promising more, and taking over
 
 

@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from gateway.domain.log import Publication
+from gateway.domain.log import Accepted, Publication
 from gateway.domain.ports import EventLog
 from tests.contract.stores import STORES, OpenStore, Store
 from tests.logs import nothing, texts, translated, utterance
@@ -60,6 +61,19 @@ async def test_unrecorded_words_are_delivered_and_soon_gone(open_store: OpenStor
             assert (page.recorded, page.publications, page.first, page.last) == (False, (), 3, 2)
             # The meeting goes on.
             assert (await ben.accept("board", utterance("and", id="2"))).offset == 3
+
+
+async def test_segments_with_others_behind_stay_known_without_words(open_store: OpenStore) -> None:
+    segment = replace(HELLO, continues=True)
+    async with open_store(unrecorded_s=KEPT_S) as store:
+        ana, ben = await store.gateway(), await store.gateway()
+        async with reading(ana, record=False), reading(ben):
+            await ana.accept("board", segment)
+            await ana.conclude("board", HALLO)
+            await store.pass_time(2 * KEPT_S)
+            assert await holds_words(store) == []
+            assert await ben.accept("board", segment) == Accepted(1, known=True, last=2)
+            assert await holds_words(store) == []
 
 
 async def test_of_a_recorded_meeting_it_stays(open_store: OpenStore) -> None:

@@ -22,11 +22,12 @@ from gateway.protocol.messages import (
     UtteranceAccepted,
     UtteranceCancelled,
 )
+from gateway.stores.memory_log import MemoryStore
 from gateway.translation.speech import Speech
 from tests.clocks import swiftly
 from tests.engines.prompting.prompts import asked
 from tests.translation.engines import AnsweredEngine
-from tests.translation.stage import Screen, Stage, said, stage, until
+from tests.translation.stage import Log, Screen, Stage, said, stage, until
 from tests.usual import usual
 
 
@@ -167,6 +168,54 @@ async def test_another_gateway_goes_on_in_the_middle() -> None:
         assert {m.utterance for m in reader.look() if isinstance(m, Caption)} == {"u~3"}
         await talk.ends("We go. Then we stay. And so on.")
         assert [text for _, text in await talk.logged()] == ["We go.", "Then we stay.", "And so on."]
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("first", ["We go.", "We went!"])
+@pytest.mark.parametrize("last", [["Bye."], ["Bye.", "Everybody has a seat at the table by now."]])
+async def test_another_gateway_goes_on_behind_what_was_trimmed(first: str, last: list[str], again: bool) -> None:
+    """first: what the recogniser has made of the first segment since. A final alone is divided otherwise."""
+    now = 1_700_000_000.0
+    bounds: dict[str, Any] = {"keep_s": 30, "max_publications": 100, "max_bytes": 10**7}
+    store = usual(MemoryStore, **bounds, wall_clock=lambda: now)
+    async with stage("de", log=Log(store=store)) as here:
+        await Talk(here).hears("We go.", "We go. Then we stay.", "We go. Then we stay. And")
+        assert len(await Talk(here).logged()) == 2
+        for request in here.engine.pending():
+            here.engine.end(request, "x")
+        await here.finals.quiet()
+        now += 31
+        await here.log.sweep()
+        async with stage("de", log=Log(store=store)) as there:
+            talk, reader = Talk(there), await there.reader(lang="en")
+            said_now = f"{first} Then we stay. And so on."
+            if not again:
+                await talk.hears(said_now[:-3], said_now[:-1])
+            await talk.ends(" ".join([said_now, *last]), again=again)
+            assert [text for _, text in await talk.logged()] == ["And so on.", *last]
+            captions = {m.text for m in reader.look() if isinstance(m, Caption) and m.final}
+            assert captions == {"And so on.", *last}
+            await until(lambda: len([each for each in there.engine.requests if each.final]) > len(last))
+            finals = [request.text for request in there.engine.requests if request.final]
+            assert finals == ["And so on.", *last]
+            # Of the last one nothing else follows that could be said.
+            talk.another_gateway()
+            with pytest.raises(UtteranceFinished):
+                await talk.ends("They do.", again=True)
+
+
+async def test_trimmed_segment_was_cut_before_its_sentence_had_a_mark() -> None:
+    """A sentence with marks may be longer; that it is divided otherwise now loses none of its words."""
+    now = 1_700_000_000.0
+    store = usual(MemoryStore, keep_s=30, wall_clock=lambda: now)
+    async with stage(log=Log(store=store)) as here:
+        text = "all of this is said without an end by a recogniser of"
+        await Talk(here).hears(text, f"{text} speech")
+        assert await Talk(here).logged() == [("u…", "all of this is said without an end by a")]
+        now += 31
+        async with stage(log=Log(store=store)) as there:
+            await Talk(there).ends(f"{text} speech.")
+            assert await Talk(there).logged() == [("u~2", "recogniser of speech.")]
 
 
 async def test_a_closed_utterance_takes_no_other_text() -> None:

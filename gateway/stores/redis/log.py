@@ -291,7 +291,8 @@ class RedisEventLog:
         source = "" if utterance.is_taking_back else utterance.lang
         session, number = (fence.session, fence.number) if fence is not None else (b"", 0)
         with self._unanswered.until_answered(UnansweredPromise(meeting, key=key)):
-            reply = await self._append("accept", meeting, utterance, key, text, attempt, source, session, number)
+            own = (key, text, attempt, source, session, number, int(utterance.continues))
+            reply = await self._append("accept", meeting, utterance, *own)
             if len(reply) > 1:
                 await self._hold_account_to_bound(meeting, *reply[6:])
         if reply == [b"moved"]:

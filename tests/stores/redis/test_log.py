@@ -588,6 +588,31 @@ async def test_unfinished_meeting_outlives_its_time(prefix: str) -> None:
             assert (await log.accept("standup", HELLO)).offset == 3
 
 
+async def test_what_is_known_of_trimmed_segments_expires_and_goes(prefix: str) -> None:
+    server = shared_server()
+    async with opened(server.url, prefix=prefix, max_publications=1, keep_s=400.0) as log, reading(log, "ja"):
+        await log.accept("standup", utterance("hello", id="1", continues=True))
+        await log.accept("standup", utterance("on", id="1~2", continues=True))
+        # As a gateway of the version before leaves it.
+        texts = f"{prefix}{{standup}}:texts"
+        pack = "local t = cmsgpack.unpack(redis.call('HGET', KEYS[1], 1)) t[4] = nil"
+        pack += " return redis.call('HSET', KEYS[1], 1, cmsgpack.pack(t))"
+        assert await log.store.commands.run("EVAL", pack, "1", texts) == 0
+        await log.conclude("standup", untranslated("no luck"))
+        assert server.ask(f"EXISTS {prefix}{{standup}}:kept") == ":0\r\n"
+        await log.conclude("standup", untranslated("no luck", said=2, utterance="1~2"))
+        assert server.ask(f"ZCOUNT {prefix}{{standup}}:kept 2 2") == ":1\r\n"
+        assert server.ask(f"HLEN {prefix}{{standup}}:said") == ":2\r\n"
+        for sweeps in (False, True):
+            if sweeps:
+                server.ask(f"PERSIST {prefix}{{standup}}:kept")
+                server.ask(f"ZADD {prefix}due 0 standup")
+                await log.sweep()
+            assert 0 < int(server.ask(f"PTTL {prefix}{{standup}}:kept")[1:]) <= 1_200_000
+        await log.erase("standup")
+        assert server.ask(f"EXISTS {prefix}{{standup}}:kept") == ":0\r\n"
+
+
 async def test_a_text_may_outlast_what_became_of_it(prefix: str) -> None:
     server = shared_server()
     async with opened(server.url, prefix=prefix, max_publications=1) as log, reading(log, "ja"):

@@ -1,12 +1,13 @@
 -- Append a final utterance once, and promise it in what is read. own arguments: the epoch that the payload is sealed for,
--- payload, key, digest of the text, attempt, source language or "" for what is not translated, the session that says it or "", its fence. Returns {} if it
--- is known with another text; {moved} if it is not known and the session has another fence; {epoch} and the log's epoch, ""
--- for none, if it is not known and that is another one; else whether it was known, its offset, the languages that are
--- unfinished, those of them that the caller owns, the epoch, the newest offset, and if it was appended now the account and
--- the bytes that it holds.
+-- payload, key, digest of the text, attempt, source language or "" for what is not translated, the session that says it or
+-- "", its fence, "1" if another segment follows. Returns {} if it is known with another text; {moved} if it is not known and
+-- the session has another fence; {epoch} and the log's epoch, "" for none, if it is not known and that is another one; else
+-- whether it was known, its offset, the languages that are unfinished, those of them that the caller owns, the epoch, the
+-- newest offset, and if it was appended now the account and the bytes that it holds.
 
 local sealed_for, payload, key, digest = ARGV[OWN], ARGV[OWN + 1], ARGV[OWN + 2], ARGV[OWN + 3]
 local attempt, source, session, fence = ARGV[OWN + 4], ARGV[OWN + 5], ARGV[OWN + 6], ARGV[OWN + 7]
+local continues = ARGV[OWN + 8] == '1'
 
 local function has_moved()
   local newest = session ~= '' and redis.call('HGET', prefix .. 'session:' .. session, 'f')
@@ -57,7 +58,7 @@ if seen then
   promises = promises_of(m, offset)
   -- A session at another gateway was told there of what failed, and may have cancelled it: it is not promised again.
   local is_late, added = has_moved(), false
-  for _, lang in ipairs(targets(m)) do
+  for _, lang in ipairs(spoken(m, offset) and targets(m) or {}) do -- nothing, if its words are gone
     local failed = seen.outcomes[lang] == false and not is_late
     if not promises[lang] and (seen.outcomes[lang] == nil or failed) then
       promises[lang] = {owner = gateway, tries = 1}
@@ -83,7 +84,7 @@ else
     note_work(m)
   end
   save_known(m, key, {offset = offset, outcomes = {}, digest = digest, attempt = attempt})
-  append(m, payload, {languages = table.concat(languages, ','), key = key, source = source})
+  append(m, payload, {languages = table.concat(languages, ','), key = key, source = source, continues = continues})
 end
 
 local unfinished, owned = sorted_keys(promises), {}

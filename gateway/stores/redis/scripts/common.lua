@@ -2,7 +2,8 @@
 --
 -- KEYS are not used: a script also touches the keys of gateways, so this is not for Redis Cluster.
 -- Keys of a meeting, all with the same hash tag:
---   log         stream: id <offset>-0; d payload, t at_ms; of a `Said` also l languages, k key, s source language
+--   log         stream: id <offset>-0; d payload, t at_ms; of a `Said` also l languages, k key, s source language,
+--               c '1' if another segment follows
 --   meta        hash: e epoch, s offset before the epoch's first, o newest offset, f oldest offset that is held,
 --               t at_ms of the newest, h at_ms of the oldest that is held, b bytes, a account, u '1' if it is not recorded,
 --               w what the meeting is called: title, line feed, who holds it
@@ -11,7 +12,10 @@
 --               outcomes, ",de:1,ja:0": translated or failed. The field "" is always there, so that the hash
 --               and the time when it expires stay
 --   unfinished  hash: offset of a `Said` → "de:1:<gateway>,ja:2w:<gateway>": tries, w if it only waits there, and owner
---   texts       hash: offset of a `Said` that was trimmed and is not finished → its key, source language, payload
+--   kept        sorted set: key of a segment that was trimmed after which another follows, and is in `said` still →
+--               offset
+--   texts       hash: offset of a `Said` that was trimmed and is not finished → its key, source language, payload,
+--               '1' if another segment follows
 --   people, reads   of the session store: exists while a session is in the meeting; language → how many sessions read it
 --   session:<id>    of the session store, and of the store: f fence
 -- Keys of the store:
@@ -42,6 +46,8 @@ local ENTRY_BYTES = 256
 local LISTENED = 4e12
 -- Without any gateway on the store, what was said is gone after this many times as long as it is kept.
 local KEEPS = 3
+-- Of a meeting, trimmed segments that are still known.
+local MOST_KEPT = 1000
 
 -- After a time in which the store heard of no gateway at all, each may show that it is there before it counts as gone.
 local function has_heard_of_nobody()
@@ -95,6 +101,7 @@ local function keys_of(name)
     meta = base .. 'meta',
     langs = base .. 'langs',
     said = base .. 'said',
+    kept = base .. 'kept',
     unfinished = base .. 'unfinished',
     texts = base .. 'texts',
     people = base .. 'people',
@@ -173,7 +180,6 @@ local function save_known(m, key, known)
   redis.call('HSET', m.said, key, table.concat(parts, ','))
 end
 
--- An utterance that is neither held nor unfinished.
 local function forget(m, offset, key)
   local known = known_as(m, key)
   if known and known.offset == offset then
@@ -181,15 +187,32 @@ local function forget(m, offset, key)
   end
 end
 
+-- An utterance that is neither held nor unfinished. continues: another segment follows. Where its talk goes on at another
+-- gateway, that one asks for it from the first segment on.
+local function let_go(m, offset, key, continues)
+  if not continues then
+    forget(m, offset, key)
+    return
+  end
+  redis.call('ZADD', m.kept, whole(offset), key)
+  local count = redis.call('ZCARD', m.kept)
+  if count == 1 then
+    let_expire(m, m.kept)
+  elseif count > MOST_KEPT then
+    local oldest = redis.call('ZPOPMIN', m.kept)
+    forget(m, tonumber(oldest[2]), oldest[1])
+  end
+end
+
 -- The oldest entry is not held any more.
 local function drop(m, entry)
   if entry.k then
     if redis.call('HEXISTS', m.unfinished, whole(m.first)) == 1 then
-      redis.call('HSET', m.texts, whole(m.first), cmsgpack.pack({entry.k, entry.s, entry.d}))
+      redis.call('HSET', m.texts, whole(m.first), cmsgpack.pack({entry.k, entry.s, entry.d, entry.c}))
       let_expire(m, m.texts)
       let_expire(m, m.said) -- not before the text
     else
-      forget(m, m.first, entry.k)
+      let_go(m, m.first, entry.k, entry.c)
     end
   end
   charge(m, -(#entry.d + ENTRY_BYTES), -1)
@@ -271,7 +294,7 @@ end
 
 local function finish(m)
   charge(m, 0 - m.bytes, 0)
-  redis.call('DEL', m.log, m.meta, m.langs, m.said, m.unfinished, m.texts)
+  redis.call('DEL', m.log, m.meta, m.langs, m.said, m.kept, m.unfinished, m.texts)
   redis.call('ZREM', prefix .. 'due', m.name)
   for _, id in ipairs(redis.call('SMEMBERS', prefix .. 'gateways')) do
     redis.call('SREM', prefix .. 'gateway:' .. id .. ':unfinished', m.name)
@@ -324,7 +347,7 @@ local function begin(account, unrecorded)
   keeps(m, unrecorded)
   m.epoch, m.start, m.last, m.first, m.newest, m.oldest, m.bytes = new_epoch, 0, 0, 1, 0, 0, 0
   m.account, m.title = account, ''
-  redis.call('DEL', m.log, m.said, m.unfinished, m.texts)
+  redis.call('DEL', m.log, m.said, m.kept, m.unfinished, m.texts)
   redis.call('HSET', m.meta, 'e', m.epoch, 's', '0', 'a', m.account, 'u', unrecorded)
   redis.call('HSET', m.said, '', '')
   let_expire(m, m.said)
@@ -333,21 +356,21 @@ local function begin(account, unrecorded)
   return m
 end
 
--- The next publication. said: of a `Said` its languages, key and source language.
+-- The next publication. said: of a `Said` its languages, key and source language, and whether another segment follows.
 local function append(m, payload, said)
   local at = math.max(now, m.newest)
   m.last, m.newest = m.last + 1, at
   if m.first == m.last then
     m.oldest = at
   end
-  local id = whole(m.last) .. '-0'
+  local fields = {'d', payload, 't', whole(at)}
   if said then
-    redis.call(
-      'XADD', m.log, id, 'd', payload, 't', whole(at), 'l', said.languages, 'k', said.key, 's', said.source
-    )
-  else
-    redis.call('XADD', m.log, id, 'd', payload, 't', whole(at))
+    fields = {'d', payload, 't', whole(at), 'l', said.languages, 'k', said.key, 's', said.source}
+    if said.continues then
+      fields[#fields + 1], fields[#fields + 2] = 'c', '1'
+    end
   end
+  redis.call('XADD', m.log, whole(m.last) .. '-0', unpack(fields))
   charge(m, #payload + ENTRY_BYTES, 1)
   if has_expired(m) or m.last - m.first >= max_publications or m.bytes > max_bytes then
     trim(m)
@@ -367,12 +390,13 @@ local function epoch_of(m, offset)
   return offset > m.start and m.epoch or ''
 end
 
--- Key, source language and payload of the utterance with this offset; nil if there is none.
+-- Key, source language and payload of the utterance with this offset, and whether another segment follows; nil if there is
+-- none.
 local function spoken(m, offset)
   local text = redis.call('HGET', m.texts, whole(offset))
   if text then
     local kept = cmsgpack.unpack(text)
-    return {key = kept[1], source = kept[2], payload = kept[3]}
+    return {key = kept[1], source = kept[2], payload = kept[3], continues = kept[4]}
   end
   if offset < m.first or offset > m.last then
     return nil
@@ -383,7 +407,7 @@ local function spoken(m, offset)
   if not entry or not entry.k then
     return nil
   end
-  return {key = entry.k, source = entry.s, payload = entry.d}
+  return {key = entry.k, source = entry.s, payload = entry.d, continues = entry.c}
 end
 
 local function position(m)

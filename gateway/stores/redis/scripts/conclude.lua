@@ -25,12 +25,12 @@ if m.epoch ~= sealed_for then
 end
 promises[lang] = nil
 save_promises(m, offset, promises)
+known.outcomes[lang] = translated
+save_known(m, key, known)
 if next(promises) == nil and offset < m.first then -- it was trimmed before it was finished
-  redis.call('HDEL', m.said, key)
+  local said = spoken(m, offset)
+  let_go(m, offset, key, said and said.continues)
   redis.call('HDEL', m.texts, whole(offset))
-else
-  known.outcomes[lang] = translated
-  save_known(m, key, known)
 end
 local at = append(m, payload)
 return {m.epoch, whole(m.last), whole(at), m.account, whole(m.account_bytes)}

@@ -13,7 +13,7 @@ for _, name in ipairs(names) do
   if m then
     local from = m.first <= m.last and m.oldest or now
     redis.call('ZADD', prefix .. 'due', whole(from + m.keep_ms + 1), name)
-    for _, key in ipairs({m.log, m.said, m.texts}) do
+    for _, key in ipairs({m.log, m.said, m.kept, m.texts}) do
       let_expire(m, key)
     end
   else
