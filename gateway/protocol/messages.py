@@ -211,7 +211,7 @@ class SessionStarted(ServerStruct, frozen=True, tag="session.started"):
     participant: Annotated[str, about("The public id of this session in the meeting.")]
     meeting: Annotated[str, about("The meeting's id, also of a private one.")]
     epoch: Annotated[str, about("The log that offsets count in.")]
-    offset: Annotated[int, about("Publications after this position follow.")]
+    offset: Annotated[int, about("Publications after this position follow, as far as they are still kept then.")]
     recovered: Annotated[
         bool | None, about("Whether everything that was missed follows; null if no session was to be resumed.")
     ]

@@ -413,7 +413,8 @@ class Ledger:
         started = session.started
         for offset, (seen_at, message) in self._log[session.log].items():
             reached = offset <= session.position or seen_at < session.flushed_at - self._rules.apart_s
-            if offset > started.offset and reached and session.wants(message):
+            may_be_gone = seen_at < self._oldest_s(session)
+            if offset > started.offset and reached and not may_be_gone and session.wants(message):
                 item = _item(started.meeting, message)
                 # A newcomer is not shown how what was said before its time is translated.
                 if item[4] or self._caption_offsets.get((started.epoch, *item[:3]), math.inf) > started.offset:
@@ -423,6 +424,8 @@ class Ledger:
         reads = session.reads
         for acceptance, utterance in accepted:
             if acceptance.offset <= session.started.offset or acceptance.at == math.inf:
+                continue
+            if acceptance.at < self._oldest_s(session):
                 continue
             if acceptance.lang in reads or utterance[1] == session.started.participant:
                 yield (*utterance, acceptance.lang, True)
@@ -448,11 +451,15 @@ class Ledger:
         # When something was accepted is known to the second; and what expires is not shown any more. What was said
         # may be in the log, and shown, long before its speaker hears of it.
         before = [each for each in accepted if each[0].said_at <= began_at + _SECOND_S]
-        oldest_s = began_at - rules.log_keep_s + _EXPIRY_S
+        oldest_s = self._oldest_s(session)
         for acceptance, utterance in before[-rules.snapshot :] if rules.snapshot else ():
             shown = acceptance.offset > session.started.offset
             if oldest_s <= acceptance.at <= began_at - _SECOND_S and not shown:
                 yield utterance
+
+    def _oldest_s(self, session: _Session) -> float:
+        """What was accepted before may have expired when the session began, or before it was read for it."""
+        return session.began_at - self._rules.log_keep_s + _EXPIRY_S
 
     def _failures(self) -> Counter[str]:
         codes: Counter[str] = Counter()

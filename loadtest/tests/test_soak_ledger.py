@@ -260,6 +260,18 @@ def test_a_lost_session_shows_its_gap() -> None:
     assert verdict.problems == ["lost: ben never got the translation (ja) of 1 by ana in standup"]
 
 
+@pytest.mark.parametrize(("at", "lost"), [(60.0, 1), (119.0, 0)])
+def test_a_newcomer_is_not_owed_what_expires_before_it_is_read(at: float, lost: int) -> None:
+    spoken = (joined("ana"), said(1, "1", 1), stayed("ana", at + 1))
+    # It is told that the caption follows.
+    newcomer = (
+        joined("cleo", at, offset=0),
+        Flushed(at + 1, "cleo", at + 0.9, True),
+        Left(at + 1.1, "cleo", True),
+    )
+    assert judge(*spoken, *newcomer).lost == lost
+
+
 def test_a_newcomer_is_not_owed_old_translations() -> None:
     dora = joined("dora", reads=("de",))
     first = [joined("ana"), joined("ben"), dora, *said(1, "1", 1), joined("cleo", 2, 1)]
