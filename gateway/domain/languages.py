@@ -86,6 +86,11 @@ def normalise(tag: str) -> str:
     return _known(lowered) or lowered if len(lowered) <= _MOST_CHARS and _FORM.fullmatch(lowered) else lowered
 
 
+def normalise_all(tags: Iterable[str]) -> tuple[str, ...]:
+    """Each normalised, and once, in their order."""
+    return tuple(dict.fromkeys(normalise(tag) for tag in tags))
+
+
 @lru_cache(maxsize=1024)
 def _known(tag: str) -> str | None:
     if tag in NAMES:

@@ -26,7 +26,7 @@ from gateway.domain.engine import (
     TranslationRequest,
 )
 from gateway.domain.errors import EngineFailed, StartupError, TextTooLong
-from gateway.domain.languages import normalise
+from gateway.domain.languages import normalise_all
 from gateway.engines.lifecycle import Generation
 from gateway.engines.prompting.completions import Complete, News, OnNews, Prompt
 from gateway.engines.translating import TranslatingEngine
@@ -134,6 +134,7 @@ class SimulatedEngine(TranslatingEngine):
     def __init__(self, script: Script | None = None, crashed: Counter[Rule] | None = None) -> None:
         super().__init__()
         self._script = script or Script()
+        self._languages = normalise_all(self._script.languages)
         self._model = SimulatedModel(self._script)
         self._translator = self._model.translator()
         self._crashed = Counter() if crashed is None else crashed
@@ -200,7 +201,7 @@ class SimulatedEngine(TranslatingEngine):
         return EngineProfile(
             model="simulated",
             family="simulated",
-            languages=tuple(dict.fromkeys(normalise(tag) for tag in self._script.languages)),
+            languages=self._languages,
             options=self._script.options,
             max_text_tokens=self._script.max_text_tokens,
         )

@@ -40,7 +40,7 @@ from gateway.domain.session_store import Fence
 from gateway.domain.sessions import KeptMeeting
 from gateway.stores.bounded_logs import BoundedLogs
 
-# Of a meeting, trimmed segments that are still known.
+# How many trimmed segments of a meeting are still known.
 _MOST_KEPT = 1_000
 
 
@@ -68,22 +68,21 @@ class _Said:
     # Whether the log holds it.
     held: bool = True
 
-    @property
-    def words(self) -> int:
-        return _words(self.utterance)
+    def says(self, utterance: Utterance) -> bool:
+        """Whether that one has the same text and language."""
+        return (self.utterance.text, self.utterance.lang) == (utterance.text, utterance.lang)
 
 
 class _Kept(NamedTuple):
     """What is left of a segment that was trimmed and is finished, and after which another one follows."""
 
     offset: int
-    # As of `_words`.
-    words: int
+    # Of its text and language; no words can be made of it.
+    hash: int
 
-
-def _words(utterance: Utterance) -> int:
-    """Tells whether its text or language is another; no words can be made of it."""
-    return hash((utterance.text, utterance.lang))
+    def says(self, utterance: Utterance) -> bool:
+        """Whether that one has the same text and language."""
+        return self.hash == hash((utterance.text, utterance.lang))
 
 
 @dataclass(slots=True)
@@ -133,7 +132,7 @@ class _Meeting:
 
     def _keep(self, said: _Said) -> None:
         """Where its talk goes on at another gateway, that one asks for it from the first segment on."""
-        self.kept[said.utterance.key] = _Kept(said.offset, said.words)
+        self.kept[said.utterance.key] = _Kept(said.offset, hash((said.utterance.text, said.utterance.lang)))
         if len(self.kept) > _MOST_KEPT:
             del self.kept[min(self.kept, key=lambda key: self.kept[key].offset)]
 
@@ -260,7 +259,7 @@ class MemoryEventLog:
         said = known.by_key.get(utterance.key)
         before = said or known.kept.get(utterance.key)
         has_moved = fence is not None and self._store.fence_of(fence.session) not in (None, fence.number)
-        if before is not None and before.words != _words(utterance):
+        if before is not None and not before.says(utterance):
             raise UtteranceFinished(
                 "This utterance is final already, with another text or language; use a new id.", field="id"
             )

@@ -410,22 +410,21 @@ class Ledger:
             yield meeting, participant, segment_id(id, number)
 
     def _by_gap(self, session: _Session) -> Iterator[_Item]:
-        started = session.started
+        started, oldest_s = session.started, self._oldest_s(session)
         for offset, (seen_at, message) in self._log[session.log].items():
             reached = offset <= session.position or seen_at < session.flushed_at - self._rules.apart_s
-            may_be_gone = seen_at < self._oldest_s(session)
-            if offset > started.offset and reached and not may_be_gone and session.wants(message):
+            if offset > started.offset and reached and seen_at >= oldest_s and session.wants(message):
                 item = _item(started.meeting, message)
                 # A newcomer is not shown how what was said before its time is translated.
                 if item[4] or self._caption_offsets.get((started.epoch, *item[:3]), math.inf) > started.offset:
                     yield item
 
     def _by_acceptance(self, session: _Session, accepted: list[tuple[_Acceptance, _Utterance]]) -> Iterator[_Item]:
-        reads = session.reads
+        reads, oldest_s = session.reads, self._oldest_s(session)
         for acceptance, utterance in accepted:
             if acceptance.offset <= session.started.offset or acceptance.at == math.inf:
                 continue
-            if acceptance.at < self._oldest_s(session):
+            if acceptance.at < oldest_s:
                 continue
             if acceptance.lang in reads or utterance[1] == session.started.participant:
                 yield (*utterance, acceptance.lang, True)

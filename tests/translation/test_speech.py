@@ -198,7 +198,7 @@ async def test_another_gateway_goes_on_behind_what_was_trimmed(first: str, last:
             await until(lambda: len([each for each in there.engine.requests if each.final]) > len(last))
             finals = [request.text for request in there.engine.requests if request.final]
             assert finals == ["And so on.", *last]
-            # Of the last one nothing else follows that could be said.
+            # The last one is refused: nothing that is still to be said follows it.
             talk.another_gateway()
             with pytest.raises(UtteranceFinished):
                 await talk.ends("They do.", again=True)

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 
-from gateway.domain.languages import normalise
+from gateway.domain.languages import normalise_all
 
 Commands = argparse._SubParsersAction
 
@@ -46,7 +46,7 @@ def count(text: str) -> int:
 
 def languages(text: str) -> tuple[str, ...]:
     """The value of a flag that takes languages, each once. Raises `ArgumentTypeError`."""
-    if found := tuple(dict.fromkeys(normalise(tag) for tag in text.split(",") if tag.strip())):
+    if found := normalise_all(tag for tag in text.split(",") if tag.strip()):
         return found
     raise argparse.ArgumentTypeError("give languages such as ja,de")
 

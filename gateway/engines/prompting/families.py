@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from gateway.domain.engine import TranslationRequest
 from gateway.domain.errors import InvalidValue, UnsupportedLanguage
-from gateway.domain.languages import NAMES, language_name, normalise
+from gateway.domain.languages import NAMES, language_name, normalise_all
 from gateway.engines.prompting import templates
 from gateway.engines.prompting.completions import Sampling
 from gateway.engines.prompting.safety import COMMON_TOKENS, Normalise, flatten, neutralise_request
@@ -251,7 +251,7 @@ def _with_languages(family: PromptFamily, languages: object) -> PromptFamily:
             "translation_gateway.languages in the model's config.json must be a list of language tags",
             field="translation_gateway.languages",
         )
-    tags = tuple(dict.fromkeys(normalise(tag) for tag in languages))
+    tags = normalise_all(languages)
     markers = family.markers | _tags(tags) if family.name == "bundled" else family.markers
     return msgspec.structs.replace(family, languages=tags, markers=markers)
 

@@ -46,7 +46,7 @@ local ENTRY_BYTES = 256
 local LISTENED = 4e12
 -- Without any gateway on the store, what was said is gone after this many times as long as it is kept.
 local KEEPS = 3
--- Of a meeting, trimmed segments that are still known.
+-- How many trimmed segments of a meeting are still known.
 local MOST_KEPT = 1000
 
 -- After a time in which the store heard of no gateway at all, each may show that it is there before it counts as gone.
