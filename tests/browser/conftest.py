@@ -23,6 +23,9 @@ token_s = 0.01
 match = "stall"
 stall_after = 4
 [[engine.script.rules]]
+match = "never begin"
+stall_after = 0
+[[engine.script.rules]]
 match = "fail"
 fail_after = 2
 """

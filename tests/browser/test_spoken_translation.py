@@ -164,8 +164,8 @@ async def test_translations_are_read_in_the_order_spoken(gateway: GatewayProcess
         assert [text for text, *_ in await spoken(page)] == ["[ja] Two.", "[ja] Three."]
         await page.evaluate("ended()")
 
-        # It waits for three seconds, and no longer.
-        await ana.final("Another that is going to stall.", "3")
+        # Also for what has not even begun; for three seconds, and no longer.
+        await ana.final("This one will never begin.", "3")
         await ana.final("Five.", "4")
         await settled(rows.nth(4))
         assert len(await spoken(page)) == 2

@@ -61,6 +61,17 @@ export function isSettled(entry) {
 }
 
 /**
+ * Whether the translation into a language is still to come, or is coming.
+ * @param {Entry} entry
+ * @param {string} lang
+ */
+export function isToCome({ lang: spoken, cells, unsent, reason, optional }, lang) {
+  const cell = cells.get(lang);
+  if (cell !== undefined) return cell.state === "growing";
+  return lang !== spoken && !unsent && !reason && !optional.has(lang);
+}
+
+/**
  * The speaker's name for the reader.
  * @param {Entry} entry
  */

@@ -4,7 +4,7 @@
 import { button, element } from "../ui/dom.js";
 import { dropdown, labelled, setOptions } from "../ui/form_controls.js";
 import { t } from "../words/words.js";
-import { isSaid } from "./entry.js";
+import { isSaid, isToCome } from "./entry.js";
 
 /** @typedef {import("./entry.js").Entry} Entry */
 /** @typedef {import("./transcript.js").Change} Change */
@@ -149,7 +149,7 @@ export class SpokenTranslation {
     return [...this.#options.transcript.entries.values()].some((other) => {
       const isBefore = Number(other.at) < Number(entry.at) && this.#isToRead(other);
       const isComplete = isSaid(other) || other.participant === entry.participant;
-      return isBefore && isComplete && !other.reason && other.cells.get(this.#lang)?.state === "growing";
+      return isBefore && isComplete && !other.reason && isToCome(other, this.#lang);
     });
   }
 }

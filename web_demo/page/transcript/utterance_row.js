@@ -5,7 +5,7 @@ import { button, element, setIfChanged } from "../ui/dom.js";
 import { textDirection } from "../ui/languages.js";
 import { showVoice } from "../ui/voices.js";
 import { clock, t } from "../words/words.js";
-import { isSaid, speakerName } from "./entry.js";
+import { isSaid, isToCome, speakerName } from "./entry.js";
 
 /** @typedef {import("./entry.js").Cell} Cell */
 /** @typedef {import("./entry.js").Entry} Entry */
@@ -324,26 +324,16 @@ export class UtteranceRow {
     cell.label = isOriginal ? original : this.#nameOf(column);
     cell.unsure = this.#unsurePlace(column);
     if (isOriginal) cell.showOriginal(this.entry, stability);
-    else cell.showTranslation(column, cells.get(column), stability, this.#isExpected(column));
+    else cell.showTranslation(column, cells.get(column), stability, isToCome(this.entry, column));
     if (!isOriginal && this.#begins.has(column))
       cell.remark(t("transcript.begins_here", { language: this.#nameOf(column) }), " mild");
   }
 
-  /** @param {string} lang */
-  #isExpected(lang) {
-    const { unsent, reason, optional } = this.entry;
-    return !unsent && !reason && !optional.has(lang);
-  }
-
   /** @returns {"speaking" | "running" | "settled" | "unsent"} */
   #state() {
-    const { lang, cells, reason, unsent } = this.entry;
-    if (unsent && !reason) return "unsent";
+    if (this.entry.unsent && !this.entry.reason) return "unsent";
     if (!isSaid(this.entry)) return "speaking";
-    const isRunning = this.#shown.reads.some((tag) => {
-      const cell = cells.get(tag);
-      return tag !== lang && (cell === undefined ? this.#isExpected(tag) : cell.state === "growing");
-    });
+    const isRunning = this.#shown.reads.some((tag) => tag !== this.entry.lang && isToCome(this.entry, tag));
     return isRunning ? "running" : "settled";
   }
 }
