@@ -1,8 +1,8 @@
 """The states of one engine, and what ends with them: the same for every adapter and for the supervisor.
 
 An engine that hangs never wakes the tasks that wait for its next token, so they must be woken from outside.
-Knows: which state may follow which, generations in flight and their tasks.
-Must not know: which engine it is, why it fails, texts, who reads, clocks.
+Knows: which state may follow which, generations in flight, their tasks, and for how long they wait in vain.
+Must not know: which engine it is, why it fails, texts, who reads.
 
 State        may become
 STARTING     STARTING (another reason), READY, FAILED, STOPPED
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from types import MappingProxyType, TracebackType
 
@@ -89,8 +90,8 @@ class Generations:
     """The generations in flight in one engine. After `end`, no new one can begin."""
 
     def __init__(self) -> None:
-        # Grows when a generation begins or ends. The owner may also count tokens here.
-        self.progress = 0
+        # When the engine last gave a token, by the monotonic clock.
+        self._heard_s = 0.0
         self._open: set[Generation] = set()
         self._ended: str | None = None
 
@@ -101,13 +102,11 @@ class Generations:
     def open(self) -> Generation:
         """Add a generation, which is in flight until it is closed. Raises `EngineUnavailable` after `end`."""
         self.check()
-        self.progress += 1
         generation = Generation(self)
         self._open.add(generation)
         return generation
 
     def close(self, generation: Generation) -> None:
-        self.progress += 1
         self._open.discard(generation)
 
     def check(self) -> None:
@@ -122,10 +121,18 @@ class Generations:
             for generation in self._open:
                 generation.interrupt()
 
+    def heard(self) -> None:
+        """The engine gave a token."""
+        self._heard_s = time.monotonic()
+
     @property
-    def waiting(self) -> bool:
-        """Whether a generation waits for the engine now."""
-        return any(generation.waiting for generation in self._open)
+    def silent_s(self) -> float:
+        """For how long some generation has waited while the engine gave none of them a token; 0.0 if none waits.
+
+        Others that begin meanwhile, or are given up, are no sign of life.
+        """
+        since_s = [generation.since_s for generation in self._open if generation.waiting]
+        return time.monotonic() - max(self._heard_s, min(since_s)) if since_s else 0.0
 
     def __len__(self) -> int:
         return len(self._open)
@@ -138,7 +145,7 @@ class Generation:
     cancellation becomes `EngineUnavailable`. A cancellation by other code is passed on.
     """
 
-    __slots__ = ("_cancelling", "_generations", "_interrupted", "_loop", "_task")
+    __slots__ = ("_cancelling", "_generations", "_interrupted", "_loop", "_task", "since_s")
 
     def __init__(self, generations: Generations) -> None:
         self._generations = generations
@@ -147,6 +154,8 @@ class Generation:
         self._task: asyncio.Task[object] | None = None
         self._cancelling = 0
         self._interrupted = False
+        # When it began to wait the last time, by the monotonic clock.
+        self.since_s = 0.0
 
     @property
     def waiting(self) -> bool:
@@ -165,6 +174,7 @@ class Generation:
     def __enter__(self) -> None:
         self._generations.check()
         self._task = task = asyncio.current_task(self._loop)
+        self.since_s = time.monotonic()
         self._cancelling = task.cancelling() if task is not None else 0
 
     def __exit__(

@@ -64,8 +64,8 @@ class Supervisor(Adapter):
     build: makes an engine that is not started.
     name: the engine's name in metrics.
     on_change: called once for each new state. `health` is shown to every client, so details are only logged.
-    activity: where others use the same engine, whether anybody waits for it, and a number that grows with its
-    tokens. Without it, only the generations of this supervisor count.
+    silent_s: where others use the same engine, for how long somebody has waited for it while it gave no token,
+    seconds. Without it, only the generations of this supervisor count.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class Supervisor(Adapter):
         *,
         name: str = metrics.DEFAULT_ENGINE,
         on_change: Callable[[EngineHealth], None] = lambda _: None,
-        activity: Callable[[], tuple[bool, int]] | None = None,
+        silent_s: Callable[[], float] | None = None,
     ) -> None:
         self.on_change = on_change
         super().__init__(Lifecycle(tried_again=True, on_change=lambda health: self.on_change(health)))
         self._build = build
-        self._activity = activity or self._own_activity
+        self._silent_s = silent_s or (lambda: self._generations.silent_s)
         self._policy = policy
         # An alert on growth needs the series to exist at 0.
         self._restarts = {what: metrics.ENGINE_RESTARTS.labels(name, what) for what in ("crash", "stall")}
@@ -146,7 +146,7 @@ class Supervisor(Adapter):
     async def _until_dead(self) -> None:
         assert self._engine is not None  # noqa: S101 -- set by start
         poll_s = min(_POLL_S, self._policy.stall_s / 4)
-        seen, quiet_s, looked_s = -1, 0.0, time.monotonic()
+        quiet_s, looked_s = 0.0, time.monotonic()
         while not self._dead.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(poll_s):
@@ -155,19 +155,12 @@ class Supervisor(Adapter):
                 self._died("crash", health.reason)
                 return
             now_s = time.monotonic()
-            waiting, progress = self._activity()
-            if waiting and progress == seen:
-                # If this process itself did not run for a while, that time does not count.
-                quiet_s += min(now_s - looked_s, 2 * poll_s)
-            else:
-                quiet_s = 0.0
-            seen, looked_s = progress, now_s
+            # If this process itself did not run for a while, that time does not count.
+            quiet_s = min(quiet_s + min(now_s - looked_s, 2 * poll_s), self._silent_s())
+            looked_s = now_s
             if quiet_s >= self._policy.stall_s:
                 self._died("stall", f"it gave no token for {self._policy.stall_s:g} s")
                 return
-
-    def _own_activity(self) -> tuple[bool, int]:
-        return self._generations.waiting, self._generations.progress
 
     def _died(self, what: Literal["crash", "stall"], reason: str) -> None:
         """The engine died or hangs: end its generations, and let `_watch` replace it."""
@@ -242,7 +235,7 @@ class Supervisor(Adapter):
         generation = generations.open()
 
         def progresses(event: TokenEvent) -> None:
-            generations.progress += 1
+            generations.heard()
             on_event(event)
 
         try:

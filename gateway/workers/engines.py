@@ -45,7 +45,7 @@ class RestartedEngine:
             self._build,
             config.part(RestartPolicy, engine),
             name=self.name or metrics.DEFAULT_ENGINE,
-            activity=lambda: (False, 0) if self.hosted is None else self.hosted.activity(),
+            silent_s=lambda: 0.0 if self.hosted is None else self.hosted.silent_s(),
         )
 
     def _build(self) -> Engine:

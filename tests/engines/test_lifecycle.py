@@ -10,6 +10,7 @@ import pytest
 from gateway.domain.engine import EngineHealth, EngineState
 from gateway.domain.errors import EngineRestarting, EngineUnavailable
 from gateway.engines.lifecycle import Generation, Generations, Lifecycle
+from tests.clocks import swiftly
 
 STARTING, READY, RESTARTING, FAILED, STOPPED = EngineState
 ROADS = {STARTING: (), READY: (READY,), RESTARTING: (READY, RESTARTING), FAILED: (FAILED,), STOPPED: (STOPPED,)}
@@ -81,8 +82,8 @@ async def wait_in(generation: Generation) -> None:
 
 
 async def waiting(generations: Generations) -> asyncio.Task[None]:
-    task = asyncio.create_task(wait_in(generations.open()))
-    while not generations.waiting:
+    task = asyncio.create_task(wait_in(generation := generations.open()))
+    while not generation.waiting:
         await asyncio.sleep(0)
     return task
 
@@ -105,7 +106,7 @@ async def test_waiters_are_woken_with_the_first_reason() -> None:
 async def test_running_task_is_told_at_its_next_wait() -> None:
     generations = Generations()
     generation = generations.open()
-    assert not generations.waiting
+    assert not generation.waiting
     generations.end("over")
     with pytest.raises(EngineUnavailable, match="over"), generation:
         await asyncio.sleep(0)
@@ -143,14 +144,15 @@ async def test_cancellation_by_other_code_passes() -> None:
 @pytest.mark.parametrize("inner_first", [True, False])
 async def test_ends_within_ends_and_a_deadline_around_them(inner_first: bool) -> None:
     inner, outer = Generations(), Generations()
+    around = outer.open()
 
     async def run() -> None:
         async with asyncio.timeout(60):
-            with outer.open(), inner.open():
+            with around, inner.open():
                 await asyncio.Event().wait()
 
     task = asyncio.create_task(run())
-    while not outer.waiting:
+    while not around.waiting:
         await asyncio.sleep(0)
     for generations in (inner, outer) if inner_first else (outer, inner):
         generations.end("over")
@@ -179,9 +181,23 @@ async def test_errors_of_the_engine_pass() -> None:
         raise ValueError("bad")
 
 
-async def test_progress_grows_with_every_beginning_and_end() -> None:
+@swiftly
+async def test_only_a_token_ends_the_silence() -> None:
     generations = Generations()
-    generation = generations.open()
-    begun = generations.progress
-    generation.close()
-    assert (begun, generations.progress) == (1, 2)
+    generations.heard()
+    await asyncio.sleep(5)
+    assert generations.silent_s == 0.0
+    first = await waiting(generations)
+    await asyncio.sleep(2)
+    # One that comes and goes is no sign of life.
+    second = await waiting(generations)
+    second.cancel()
+    await asyncio.wait([second])
+    assert round(generations.silent_s) == 2
+    generations.heard()
+    await asyncio.sleep(1)
+    assert round(generations.silent_s) == 1
+    # Nobody waits: there is nothing to be heard.
+    first.cancel()
+    await asyncio.wait([first])
+    assert generations.silent_s == 0.0

@@ -206,6 +206,34 @@ async def test_one_slow_generation_is_not_a_stall() -> None:
 
 
 @swiftly
+async def test_those_who_come_and_go_hide_no_stall() -> None:
+    mute = replace(FAST, rules=(Rule(match="hush", stall_after=0),))
+    async with supervised(mute, FAST, stall_s=2) as (workshop, engine):
+
+        async def come_and_go() -> None:
+            while workshop.states == [READY]:
+                coming = asyncio.create_task(generate(engine, "hush now"))
+                await asyncio.sleep(0.3)
+                coming.cancel()
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(come_and_go())
+            with pytest.raises(EngineUnavailable):
+                await generate(engine, "hush now")
+        await workshop.until(READY, RESTARTING, READY)
+
+
+@swiftly
+async def test_to_be_given_up_at_once_is_not_a_stall() -> None:
+    async with supervised(Script(first_token_s=0.5), stall_s=2) as (workshop, engine):
+        for _ in range(20):
+            given_up = asyncio.create_task(generate(engine, "never mind"))
+            await asyncio.sleep(0.3)
+            given_up.cancel()
+        assert workshop.states == [READY]
+
+
+@swiftly
 async def test_late_end_of_old_generation_spares_new_engine() -> None:
     class Slow(SimulatedEngine):
         async def generate(self, request: TranslationRequest, on_event: OnEvent) -> None:
@@ -543,9 +571,8 @@ async def test_broken_engine_ends_waiting_texts() -> None:
 
 async def test_stall_of_other_gateways_counts() -> None:
     workshop = Workshop(FAST)
-    others = [(True, 1)]
     policy = usual(RestartPolicy, stall_s=0.05, restart_backoff_s=0)
-    engine = usual(Supervisor, workshop.build, policy, on_change=workshop.tell, activity=lambda: others[-1])
+    engine = usual(Supervisor, workshop.build, policy, on_change=workshop.tell, silent_s=lambda: 60.0)
     await engine.start()
     await workshop.until(READY, RESTARTING, READY)
     assert len(workshop.engines) >= 2

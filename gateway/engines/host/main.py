@@ -31,9 +31,9 @@ from gateway.domain.errors import StartupError
 from gateway.engines.host import processes
 from gateway.engines.host.messages import (
     PROTOCOL,
-    Activity,
-    GetActivity,
+    GetSilence,
     Hello,
+    Silence,
     Slots,
     Started,
     State,
@@ -296,8 +296,8 @@ class _Host:
         match message:
             case Stop():
                 self._ended.set()
-            case GetActivity():
-                self._say(Activity(self.sharing.generations, self.sharing.progress))
+            case GetSilence():
+                self._say(Silence(self.sharing.silent_s))
 
 
 class _Owner(Gateway):

@@ -1,7 +1,7 @@
 """The messages between a gateway and the process that hosts its engine: token ids in, token ids out.
 
 Each gateway that asks the engine speaks to the host with the same messages, also where there is only one.
-`GetActivity`, `State` and `Stop` are those of the process that has the host; workers also say their `Demand`.
+`GetSilence`, `State` and `Stop` are those of the process that has the host; workers also say their `Demand`.
 
 A host that outlives gateways greets each with `Hello`, which every version understands; the rest is understood
 where `PROTOCOL` is the same.
@@ -20,7 +20,7 @@ from gateway.engines.prompting.model import PromptedModel
 from gateway.engines.simulated import SimulatedModel
 
 # Raised with every change of a message below, or of a value in one: `tests/engines/host/test_messages.py` notices.
-PROTOCOL = 6
+PROTOCOL = 7
 
 
 class Hello(Struct, frozen=True):
@@ -76,8 +76,8 @@ class Demand(Struct, frozen=True, tag="demand", array_like=True):
     waiting: Wanted
 
 
-class GetActivity(Struct, frozen=True, tag="get_activity", array_like=True):
-    """Say what the engine is doing for all gateways; answered by `Activity`."""
+class GetSilence(Struct, frozen=True, tag="get_silence", array_like=True):
+    """Say whether the engine gives tokens; answered by `Silence`."""
 
 
 class Stop(Struct, frozen=True, tag="stop", array_like=True):
@@ -105,13 +105,11 @@ class Started(Struct, frozen=True, tag="started", array_like=True):
     max_running: int = 0
 
 
-class Activity(Struct, frozen=True, tag="activity", array_like=True):
-    """What the engine is doing for all gateways."""
+class Silence(Struct, frozen=True, tag="silence", array_like=True):
+    """For how long a generation of any gateway has waited while the engine gave none of them a token."""
 
-    # Generations in flight.
-    generations: int
-    # Grows with each token, and with each generation that begins or ends.
-    progress: int
+    # Seconds; 0.0: none waits.
+    silent_s: float
 
 
 class Slots(Struct, frozen=True, tag="slots", array_like=True):
@@ -154,8 +152,8 @@ class Metrics(Struct, frozen=True, tag="metrics", array_like=True):
     page: bytes
 
 
-ToHost = Generate | Aborted | GetMetrics | Demand | GetActivity | Stop
-ToGateway = State | Started | Slots | Activity | Step | Metrics
+ToHost = Generate | Aborted | GetMetrics | Demand | GetSilence | Stop
+ToGateway = State | Started | Slots | Silence | Step | Metrics
 
 
 # The most special first.

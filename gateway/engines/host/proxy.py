@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import multiprocessing
 import socket
 from collections.abc import Callable, Sequence
@@ -24,10 +25,10 @@ from gateway.engines.host.answers import Window
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.main import Role
 from gateway.engines.host.messages import (
-    Activity,
-    GetActivity,
     GetMetrics,
+    GetSilence,
     Metrics,
+    Silence,
     Slots,
     Started,
     State,
@@ -150,8 +151,8 @@ class HostedEngine(Window):
         self._was_ready = self._failed = False
         self._started: asyncio.Future[Started] | None = None
         self._questions = Questions(self._ask, _METRICS_S)
-        self._activity = Activity(0, 0)
-        # Whether it has been asked for its activity and has not answered.
+        self._silence = Silence(0.0)
+        # Whether it has been asked how long that is and has not answered.
         self.asking = False
         self.log_path: Path | None = None
 
@@ -255,8 +256,8 @@ class HostedEngine(Window):
                     self._life.become(message.health.state, message.health.reason)
             case Started():
                 self._starts(message)
-            case Activity():
-                self._activity, self.asking = message, False
+            case Silence():
+                self._silence, self.asking = message, False
             case Metrics():
                 self._questions.answered(message)
             case Slots() if self._watched:
@@ -298,15 +299,15 @@ class HostedEngine(Window):
 
     # ------------------------------------------------------------ state
 
-    def activity(self) -> tuple[bool, int]:
+    def silent_s(self) -> float:
         """As in `Supervisor`, for all gateways. Asks the host for news, which are here at the next call.
 
-        A host that has not answered is waited for.
+        A host that has not answered is waited for, nobody knows how long.
         """
-        known = self.asking or self._activity.generations > 0, self._activity.progress
+        known = math.inf if self.asking else self._silence.silent_s
         if self._channel is not None and not self.asking:
             self.asking = True
-            self._channel.say(GetActivity())
+            self._channel.say(GetSilence())
         return known
 
     async def metrics(self, names: Sequence[str] = ()) -> bytes:

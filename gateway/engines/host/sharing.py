@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
@@ -149,8 +150,10 @@ class Sharing:
         self.lag = EventLoopLag()
         self.turns = Turns()
         self.measuring = asyncio.Lock()
-        # Generations in flight, and what grows with each token and each generation that begins or ends.
-        self.generations = self.progress = 0
+        # Since when each generation is in flight, by the monotonic clock; the oldest comes first.
+        self.generations: dict[tuple[Gateway, int], float] = {}
+        # When the engine last gave a token, by the same clock.
+        self.heard_s = 0.0
         self._gateways: list[Gateway] = []
         self._closing: set[asyncio.Task[None]] = set()
         self._due: asyncio.TimerHandle | None = None
@@ -165,6 +168,12 @@ class Sharing:
             yield
         finally:
             server.close()
+
+    @property
+    def silent_s(self) -> float:
+        """For how long some generation has waited while the engine gave none a token, seconds; 0.0: none waits."""
+        oldest_s = next(iter(self.generations.values()), None)
+        return 0.0 if oldest_s is None else time.monotonic() - max(self.heard_s, oldest_s)
 
     @property
     def ready(self) -> bool:
@@ -255,6 +264,7 @@ class Gateway(Channel[Any, ToHost]):
             case Generate():
                 self._waits(message.waiting)
                 self.generations[message.number] = task = self._run(self._generate(message))
+                self._sharing.generations[self, message.number] = time.monotonic()
                 self._count(1, message)
                 # Not in the coroutine: a task that is cancelled before its first step runs no code.
                 task.add_done_callback(lambda _: self._ended(message))
@@ -287,12 +297,11 @@ class Gateway(Channel[Any, ToHost]):
 
     def _ended(self, message: Generate) -> None:
         if self.generations.pop(message.number, None) is not None:
+            del self._sharing.generations[self, message.number]
             self._count(-1, message)
 
     def _count(self, more: int, message: Generate) -> None:
         self._finals += more * message.prompt.final
-        self._sharing.generations += more
-        self._sharing.progress += 1
         self._sharing.divide()
 
     def _tell(self) -> Step:
@@ -311,7 +320,7 @@ class Gateway(Channel[Any, ToHost]):
         sharing, number, prompt = self._sharing, message.number, message.prompt
 
         def hand_on(news: News) -> None:
-            sharing.progress += 1
+            sharing.heard_s = time.monotonic()
             self._tell().news.append((number, news))
 
         held = not (sharing.turns.is_free(alone=prompt.alone) and sharing.ready)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -18,6 +19,7 @@ from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from tests.engines.host.pairs import Faulty, Pair, hosted_engine, request, text_of
 from tests.engines.host.workers import shared_engine, worker
 from tests.generations import events_of
+from tests.patience import until
 
 
 async def until_broken(generation: AsyncGenerator[TokenEvent, None], kind: type[Exception]) -> str:
@@ -95,22 +97,18 @@ async def test_host_that_ends_while_starting_is_a_failed_start(tmp_path: Path) -
     await pair.near.stop()
 
 
-async def test_activity_counts_all_gateways() -> None:
-    rules = (Rule(match="endless", repeat=1_000),)
+async def test_silence_is_that_of_all_gateways() -> None:
+    rules = (Rule(match="hush", stall_after=0),)
     async with shared_engine(SimulatedEngine(Script(first_token_s=0, rules=rules))) as shared:
-        while shared.parent.activity() != (False, 0):
-            await asyncio.sleep(0.001)
+        await until(lambda: shared.parent.silent_s() == 0.0)
         async with worker(shared) as engine:
-            running = events_of(engine, request("endless"))
-            await anext(running)
-            while (seen := shared.parent.activity())[1] < 2:
-                await asyncio.sleep(0.001)
-            assert seen[0]
-            await running.aclose()
-        while shared.parent.activity()[0]:
-            await asyncio.sleep(0.001)
+            silent = asyncio.create_task(text_of(engine, "hush"))
+            await until(lambda: 0.0 < shared.parent.silent_s() < math.inf)
+            silent.cancel()
+            await asyncio.wait([silent])
+        await until(lambda: shared.parent.silent_s() == 0.0)
         # Asked again, and not answered yet.
-        assert shared.parent.activity()[0]
+        assert shared.parent.silent_s() == math.inf
 
 
 async def test_one_that_was_stopped_does_not_start() -> None:

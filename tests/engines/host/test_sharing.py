@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import FinishReason
 from gateway.domain.errors import EngineUnavailable, GatewayError
-from gateway.engines.host import sharing
+from gateway.engines.host import main, sharing
 from gateway.engines.host.channel import Channel
 from gateway.engines.host.messages import (
     Aborted,
@@ -31,19 +31,14 @@ from gateway.engines.host.sharing import Gateway, Sharing, Turns, fair_shares, g
 from gateway.engines.prompting.completions import News, OnNews, Prompt
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.translation.scheduling.scheduler import Scheduler
+from tests.clocks import swiftly
 from tests.engines.host.pairs import Faulty, prompt_of, request
-from tests.engines.host.workers import Shared, begin, close, fleet, shared_engine, slots, worker
+from tests.engines.host.workers import begin, close, fleet, shared_engine, slots, worker
 from tests.generations import events_of
 from tests.patience import until
 
 ENDLESS = (Rule(match="endless", repeat=20_000),)
 SIXTEEN = Script(first_token_s=0.001, token_s=0.001, max_running=16, rules=ENDLESS)
-
-
-def in_host(shared: Shared) -> int:
-    """Generations in flight, as the host has told its parent."""
-    shared.parent.activity()
-    return shared.parent._activity.generations
 
 
 async def test_slots_follow_what_each_wants() -> None:
@@ -123,15 +118,22 @@ async def test_one_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch
         transport.abort()
 
 
-async def test_who_runs_alone_runs_alone_among_all_workers() -> None:
+async def test_who_runs_alone_runs_alone_among_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts: list[Sharing] = []
+
+    def share(*args: Any, **more: Any) -> Sharing:
+        hosts.append(Sharing(*args, **more))
+        return hosts[0]
+
+    monkeypatch.setattr(main, "Sharing", share)
     async with shared_engine(SimulatedEngine(SIXTEEN)) as shared, worker(shared) as a, worker(shared) as b:
         running = await begin(a, 2)
         suspect = events_of(b, replace(request("endless", "suspect"), alone=True))
         first = asyncio.create_task(anext(suspect))
-        await until(lambda: in_host(shared) == 3)
+        await until(lambda: len(hosts[0].generations) == 3)
         others = asyncio.create_task(anext(others_one := events_of(a, request("endless", "other"))))
         await close(running)
-        await until(lambda: in_host(shared) == 2)
+        await until(lambda: len(hosts[0].generations) == 2)
         await first
         assert shared.far.capacity().running == 1
         assert not others.done()
@@ -171,7 +173,8 @@ async def test_only_the_killing_text_fails(killers: int) -> None:
 # ---------------------------------------------------------------- one gateway's generations
 
 
-FAST = Script(first_token_s=0, token_s=0, rules=(Rule(match="endless", repeat=1_000), Rule("bad", fail_after=1)))
+FAULTS = (Rule(match="endless", repeat=1_000), Rule("bad", fail_after=1), Rule("hush", stall_after=0))
+FAST = Script(first_token_s=0, token_s=0, rules=FAULTS)
 
 
 class Asking(Gateway):
@@ -211,14 +214,34 @@ async def test_generations_and_tokens_are_counted_for_all() -> None:
     one, two = Asking(shared), Asking(shared)
     one.ask(1, "a word")
     two.ask(1, "endless")
-    assert (len(one.generations), len(two.generations), shared.generations) == (1, 1, 2)
+    assert (len(one.generations), len(two.generations), len(shared.generations)) == (1, 1, 2)
+    begun_s = shared.heard_s
     await one.done()
-    # Two that began, one that ended, at least its three tokens.
-    assert shared.progress >= 6
+    assert shared.heard_s > begun_s
     two.heard(Aborted(1))
     await two.done()
-    assert shared.generations == 0
+    assert not shared.generations
+    assert shared.silent_s == 0.0
     assert one.all_told("news") == [(1, News([0])), (1, News([1])), (1, News([2], FinishReason.STOP))]
+    await shared.close()
+
+
+@swiftly
+async def test_only_a_token_ends_the_silence() -> None:
+    shared = await ready_sharing()
+    one, two = Asking(shared), Asking(shared)
+    one.ask(1, "hush")
+    await asyncio.sleep(2)
+    # One that comes and goes is no sign of life.
+    two.ask(1, "hush")
+    two.heard(Aborted(1))
+    await two.done()
+    assert round(shared.silent_s) == 2
+    two.ask(2, "a word")
+    await two.done()
+    assert shared.silent_s < 1
+    one.heard(Aborted(1))
+    await one.done()
     await shared.close()
 
 
@@ -261,7 +284,7 @@ async def test_the_end_of_one_is_not_that_of_others() -> None:
         gateway.ask(2, "endless")
     await one.end_all()
     await asyncio.sleep(0)
-    assert (len(one.generations), len(two.generations), shared.generations) == (0, 2, 2)
+    assert (len(one.generations), len(two.generations), len(shared.generations)) == (0, 2, 2)
     await two.end_all()
     await shared.close()
 
