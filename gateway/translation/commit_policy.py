@@ -95,6 +95,11 @@ class CommitPolicy:
         # Source units heard, and the hypothesis.
         self._hypotheses: deque[tuple[int, list[str]]] = deque(maxlen=_KEPT)
 
+    @property
+    def shown(self) -> str:
+        """What `live` readers see."""
+        return self.committed + self.tentative
+
     def take_hypothesis(self, source: str, hypothesis: str) -> None:
         """The translation of the newest revision, whose text is `source`.
 
@@ -106,7 +111,7 @@ class CommitPolicy:
         heard = self._heard.count(source, self._source)
         pieces = self._units.divide(hypothesis)
         before = self._hypotheses[-1][1] if self._hypotheses else []
-        shown, visible = self.committed + self.tentative, _shared(pieces, before)
+        shown, visible = self.shown, _shared(pieces, before)
         shared = visible
         lasting: list[str] = []
         for earlier, others in reversed(self._hypotheses):
@@ -133,13 +138,27 @@ class CommitPolicy:
         The last `MASK` units of that only where nothing is before them. False: there is nothing to commit.
         """
         pieces = self._hypotheses[-1][1] if self._hypotheses else []
-        for text in (self.committed + self.tentative, _settled(pieces[:-MASK]), _settled(pieces)):
+        for text in (self.shown, _settled(pieces[:-MASK]), _settled(pieces)):
             # The newest may begin otherwise, where what was shown was committed in spite of it.
             if len(text) > len(self.committed) and text.startswith(self.committed):
                 self.committed, self.tentative = text, ""
                 newest = "".join(pieces)
                 self.draft = newest[len(text) :] if newest.startswith(text) else ""
                 return True
+        return False
+
+    def show_overdue(self) -> bool:
+        """`live` readers have waited too long for other words: they see what the newest hypothesis says.
+
+        What goes on from the words that they see comes first. False: there is nothing else to see.
+        """
+        pieces = self._hypotheses[-1][1] if self._hypotheses else []
+        texts = _settled(pieces[:-MASK]), _settled(pieces)
+        for least in (self.shown, self.committed):
+            for text in texts:
+                if text.startswith(least) and len(text) > len(least) and not self.shown.startswith(text):
+                    self.tentative = text[len(self.committed) :]
+                    return True
         return False
 
     def interrupted(self, hypothesis: str) -> None:

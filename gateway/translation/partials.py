@@ -49,8 +49,11 @@ class OpenTranslation:
     revision: Utterance
     # When the last generation was begun, by the monotonic clock.
     begun_s: float
-    # Since when readers wait for words that stay, by the same clock.
+    # Since when readers wait for words that stay, and those who see what may change for any, by the same clock.
     waiting_s: float
+    unseen_s: float
+    # How long the last generation took, seconds.
+    took_s: float = 0.0
     # The text whose translation readers see.
     translated: str | None = None
     # The generation in flight, and the revision that it translates.
@@ -143,9 +146,10 @@ _PACE_S = 0.6
 # than the last: an utterance that goes on for so long is shown all the same.
 _YIELDING, _USUAL_LAG_S, _MOST_YIELDING_S = 100.0, 0.004, 5.0
 
-# How long readers wait for words that stay before words that may change are committed: nobody should wait for more
-# than 5 s while somebody speaks, and a generation takes its time.
-_OVERDUE_S = 4.0
+# How long readers wait for words that stay before words that may change are committed, and those who see these for
+# others before they see what one hypothesis alone says: nobody should wait for more than 5 s while somebody
+# speaks, and a generation takes its time. What it took the last time is not waited for as well, up to the last.
+_OVERDUE_S, _MOST_TOOK_S = 4.0, 1.0
 
 # The event loop may have time again sooner than it seemed, or later.
 _LOOK_S = 0.5
@@ -228,6 +232,8 @@ class Partials:
                     # The first is due at once where the event loop has time for it.
                     begun_s=time.monotonic() - self._pace_s / 2,
                     waiting_s=time.monotonic(),
+                    # They have waited for some time already, where the speaker goes on behind a segment.
+                    unseen_s=time.monotonic() - (_OVERDUE_S / 2 if utterance.part_of else 0.0),
                 )
             room.live.partial(utterance, lang)
             self._revise(room, translation, utterance)
@@ -361,7 +367,7 @@ class Partials:
             _counter("superseded", lang).inc()
         if not under_way and translation.policy.committed and not translation.policy.draft:
             # Readers have all of what was said before.
-            translation.waiting_s = time.monotonic()
+            translation.waiting_s = translation.unseen_s = time.monotonic()
         translation.pending = True
 
     def _stop_all(self, spoken: OpenUtterance) -> None:
@@ -390,7 +396,7 @@ class Partials:
             yielding_s = min(_YIELDING * max(0.0, self._lag_s() - _USUAL_LAG_S), _MOST_YIELDING_S)
             looks_s: list[float] = []
             for translation in spoken.translations.values():
-                if (overdue_s := self._commit_overdue(room, translation, now_s)) is not None:
+                if (overdue_s := self._show_overdue(room, translation, now_s)) is not None:
                     looks_s.append(overdue_s)
                 if not translation.pending or translation.broken:
                     continue
@@ -414,17 +420,22 @@ class Partials:
         except Exception:
             _leave_to_final(*spoken.translations.values())
 
-    def _commit_overdue(self, room: Room, translation: OpenTranslation, now_s: float) -> float | None:
-        """Commit what readers have waited for too long. Returns in how many seconds that may be due, or None."""
+    def _show_overdue(self, room: Room, translation: OpenTranslation, now_s: float) -> float | None:
+        """Show what readers have waited for too long. Returns in how many seconds that may be due, or None."""
         policy = translation.policy
         if translation.stopped or translation.broken or translation.ticket is not None:
             return None  # what is generated begins with what is committed now
-        if (wait_s := translation.waiting_s + _OVERDUE_S - now_s) > 0:
-            return wait_s if policy.draft else None
-        if policy.commit_overdue():
+        if not policy.draft:
+            return None
+        due_s = now_s - _OVERDUE_S + min(translation.took_s, _MOST_TOOK_S)
+        waits_s = [since_s - due_s for since_s in (translation.waiting_s, translation.unseen_s) if since_s > due_s]
+        if committed := translation.waiting_s <= due_s and policy.commit_overdue():
             translation.waiting_s = now_s
+        if shown := translation.unseen_s <= due_s and policy.show_overdue():
+            translation.unseen_s = now_s
+        if committed or shown:
             room.show_partial(translation.revision, translation.lang, policy.committed, policy.tentative)
-        return None
+        return min(waits_s, default=None)
 
     def _begin(self, room: Room, spoken: OpenUtterance, due: list[OpenTranslation], now_s: float) -> None:
         account = room.account_of(due[0].revision.participant)
@@ -462,6 +473,7 @@ class Partials:
     def _generated(self, room: Room, translation: OpenTranslation, generated: Generated) -> str:
         """What became of a generation that has come to its end."""
         said, policy, translation.superseded = translation.running, translation.policy, False
+        translation.took_s = time.monotonic() - translation.begun_s
         if translation.stopped:  # what readers saw is on its way to the final already
             return "superseded"
         assert said is not None  # noqa: S101 -- one generation at a time
@@ -470,10 +482,12 @@ class Partials:
         rejected = generated.rejected or generated.truncated
         translation.rejections += generated.rejected
         if not rejected:
-            committed = policy.committed
+            committed, shown = policy.committed, policy.shown
             policy.take_hypothesis(said.text, generated.text)
             if policy.committed != committed:
                 translation.waiting_s = time.monotonic()
+            if not shown.startswith(policy.shown):
+                translation.unseen_s = time.monotonic()
         room.show_partial(translation.revision, translation.lang, policy.committed, policy.tentative)
         return "rejected" if rejected else "translated"
 

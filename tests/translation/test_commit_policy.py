@@ -386,6 +386,33 @@ def test_overdue_text_is_committed(hypotheses: list[str], committed: str, draft:
     assert (policy.committed, policy.tentative, policy.draft) == (committed, "", draft)
 
 
+@pytest.mark.parametrize(
+    ("hypotheses", "shown"),
+    [
+        # They see the newest without its end already.
+        (
+            ["eins zwei drei vier fünf", "eins zwei sechs sieben acht neun zehn"],
+            "eins zwei sechs sieben acht neun zehn",
+        ),
+        (["eins zwei", "eins zwei drei"], "eins zwei drei"),
+        # It says something else than what they see.
+        (["eins zwei", "eins zwei drei", "eins vier fünf"], "eins vier fünf"),
+        # They see all of it.
+        (["eins zwei", "eins zwei"], None),
+        (["um 10"], "um"),
+        ([""], None),
+        ([], None),
+    ],
+)
+def test_overdue_text_is_shown(hypotheses: list[str], shown: str | None) -> None:
+    policy = CommitPolicy("en", "de")
+    for hypothesis in hypotheses:
+        policy.take_hypothesis("a", hypothesis)
+    before = policy.shown
+    assert policy.show_overdue() == (shown is not None)
+    assert (policy.committed, policy.shown) == ("", before if shown is None else shown)
+
+
 def test_overdue_text_is_continued() -> None:
     policy = CommitPolicy("en", "de")
     play(policy, [("a", "eins zwei", "", ""), ("a", "eins zwei drei", "", "eins zwei")])
@@ -672,6 +699,11 @@ class Watched:
         assert self.policy.committed.startswith(before)
         assert not self.policy.tentative
 
+    def unseen(self) -> None:
+        before = self.policy.shown
+        self._do(lambda: self.policy.show_overdue())
+        assert self.policy.shown == before or not before.startswith(self.policy.shown)
+
     def _do(self, happens: Callable[[], object]) -> None:
         before = self.policy.committed
         happens()
@@ -712,7 +744,7 @@ def series(draw: st.DrawFn) -> tuple[str, str, list[tuple[str, str, str]]]:
     heard = draw(st.lists(st.sampled_from(WORDS), min_size=4, max_size=12))
     events = []
     for _ in range(draw(st.integers(1, 12))):
-        what = draw(st.sampled_from(("take", "take", "take", "take", "interrupted", "overdue")))
+        what = draw(st.sampled_from(("take", "take", "take", "take", "interrupted", "overdue", "unseen")))
         kept = draw(st.integers(0, len(words)))
         tail = draw(st.just("") | texts)
         said = draw(st.sampled_from((" ", ", ", " - "))).join(heard[: draw(st.integers(0, len(heard)))])
@@ -736,6 +768,8 @@ def test_whatever_happens_nothing_is_taken_back(
                 watched.take(said, hypothesis)
             case "overdue":
                 watched.overdue()
+            case "unseen":
+                watched.unseen()
             case _:
                 watched.interrupted(hypothesis)
         newest = [heard.text for heard in watched.taken[-2:]]

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.domain.engine import EngineState, FinishReason, TokenEvent
 from gateway.domain.log import Utterance
@@ -28,7 +29,7 @@ from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import joined, say
 from tests.tracing.recorder import recording
-from tests.translation.stage import Stage, idle, nothing_is_live, stage, until
+from tests.translation.stage import Stage, idle, nothing_is_live, said, stage, until
 
 
 async def spoken(stage: Stage, series: Sequence[tuple[str, str]]) -> None:
@@ -235,6 +236,51 @@ async def test_four_seconds_count_from_the_first_revision() -> None:
         await asyncio.sleep(1.1)
         stable.look()
         assert stable.committed == {"de": "Wir treffen"}
+
+
+@swiftly
+async def test_live_readers_see_one_hypothesis_after_four_seconds() -> None:
+    async with stage("de") as r:
+        live, stable = await r.reader("live"), await r.reader("stable")
+        await spoken(r, [("we", "Wir"), ("we will", "Wir")])
+        await asyncio.sleep(2)
+        await spoken(r, [("we will meet on", "Wir gehen heute los")])
+        await asyncio.sleep(1)
+        live.look()
+        assert (live.committed, live.tentative) == ({"de": "Wir"}, {"de": ""})
+        await asyncio.sleep(1.5)
+        live.look()
+        assert (live.committed, live.tentative) == ({"de": "Wir"}, {"de": " gehen heute los"})
+        # What stays is not changed by it.
+        stable.look()
+        assert stable.committed == {"de": "Wir"}
+
+
+@swiftly
+@pytest.mark.parametrize(("part_of", "tentative"), [("", {}), ("u", {"de": "Und dann"})])
+async def test_behind_a_segment_live_readers_wait_for_two_seconds(part_of: str, tentative: dict[str, str]) -> None:
+    async with stage("de") as r:
+        live = await r.reader("live")
+        r.partials.hear(r.room, replace(said("and then", 1, "u~2", "ana", final=False), part_of=part_of))
+        await r.says("Und dann")
+        await asyncio.sleep(2.1)
+        live.look()
+        assert live.tentative == tentative
+
+
+@swiftly
+async def test_what_a_generation_takes_is_not_waited_for_as_well() -> None:
+    async with stage("de") as r:
+        stable = await r.reader("stable")
+        await spoken(r, [("we", "Wir")])
+        r.hear("we will", 2)
+        await until(lambda: r.engine.running)
+        await asyncio.sleep(3)
+        r.engine.says("Ich werde")
+        await until(lambda: not r.engine.running)
+        await idle()
+        stable.look()
+        assert stable.committed == {"de": "Ich werde"}
 
 
 @swiftly
