@@ -18,6 +18,7 @@ import logging
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,6 +96,26 @@ def output_to(descriptor: int) -> Iterator[None]:
             os.close(original)
 
 
+class Stage(NamedTuple):
+    """What an engine is doing while it starts."""
+
+    doing: str
+    # Seconds that it usually takes; None: that is not known.
+    usual_s: int | None = None
+    # What may take longer, in words.
+    more: str = ""
+
+    def sentence(self, passed_s: float) -> str:
+        """With how long it takes: the usual time only until it has passed. passed_s: seconds since it began."""
+        if self.usual_s is None:
+            return self.doing
+        more = f", {self.more}" if self.more else ""
+        if passed_s <= self.usual_s:
+            return f"{self.doing} (about {self.usual_s} s on a CPU{more})"
+        # In steps: each other sentence is a line in the log.
+        return f"{self.doing} (longer than usual: {passed_s // 10 * 10:.0f} s so far{more})"
+
+
 class RawEngine(NamedTuple):
     """vLLM's own engine and the parts of a request to it, to measure what the gateway adds."""
 
@@ -120,6 +141,7 @@ class VllmEngine(TranslatingEngine):
         self._others: frozenset[processes.Process] = frozenset()
         self._processes: frozenset[processes.Process] = frozenset()
         self._building: asyncio.Future[None] | None = None
+        self._stage, self._stage_since_s = Stage(""), 0.0
         self._log = EngineLog()
 
     @property
@@ -140,7 +162,7 @@ class VllmEngine(TranslatingEngine):
 
     async def _start(self) -> None:
         options = self._options
-        self._say("reading the model's config")
+        self._enter(Stage("reading the model's config"))
         # A name on the hub was looked at before this process was started.
         config, calibration, family = model_config.read_config(options.model), None, None
         if config is not None:
@@ -149,9 +171,9 @@ class VllmEngine(TranslatingEngine):
         if shares_memory(options):
             preflight.check_shared_memory()
         handle = self._log.open()
-        self._say("importing vLLM (about 10 s)")
+        self._enter(Stage("importing vLLM", usual_s=10))
         self._others = processes.children()
-        hub = "" if family else ", after the download if the model is not here yet"
+        hub = "" if family else "after the download if the model is not here yet"
         # The thread cannot be cancelled; `stop` waits for it.
         self._building = asyncio.ensure_future(asyncio.to_thread(self._build, handle, hub))
         await asyncio.shield(self._building)
@@ -168,7 +190,7 @@ class VllmEngine(TranslatingEngine):
         self._requests = VllmRequests(
             self._engine, self._api, self._load, delta_interval_s=options.delta_interval_s
         )
-        self._say("warming up")
+        self._enter(Stage("warming up"))
         try:
             await self._warm_up(tokenizer.encode("1 2 3", add_special_tokens=False), model.sampling)
             # vLLM's objects live as long as the engine. Scanning them for garbage would stop the event loop for a
@@ -240,7 +262,7 @@ class VllmEngine(TranslatingEngine):
             self._api = api = VllmApi()
             if self._life.state is EngineState.STOPPED:
                 raise StartupError("The gateway was stopped while vLLM was being imported.")
-            self._say(f"starting the engine process (about 30 s on a CPU{hub})")
+            self._enter(Stage("starting the engine process", usual_s=30, more=hub))
             arguments = {
                 # The model's own limit, or what fits into the cache: many take more than any utterance needs.
                 "max_model_len": -1,
@@ -302,7 +324,13 @@ class VllmEngine(TranslatingEngine):
 
     # ------------------------------------------------------------ state
 
+    def _enter(self, stage: Stage) -> None:
+        self._stage, self._stage_since_s = stage, time.monotonic()
+        self._say(stage.sentence(0))
+
     def health(self) -> EngineHealth:
+        if self._life.state is EngineState.STARTING and self._stage.doing:
+            self._say(self._stage.sentence(time.monotonic() - self._stage_since_s))
         if self._life.state is EngineState.READY and self._engine is not None and self._engine.errored:
             self._life.become(EngineState.FAILED, f"the engine process died (log: {self.log_path})")
             self._generations.end("The engine process died.")

@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from demo_model import SMALL_MODEL
 from gateway.domain.errors import StartupError
 from gateway.engines.vllm import hardware
-from gateway.engines.vllm.engine import EngineLog, VllmEngine, output_to
+from gateway.engines.vllm.engine import EngineLog, Stage, VllmEngine, output_to
 from gateway.engines.vllm.options import VllmOptions
 from tests.usual import usual
 
@@ -79,3 +80,19 @@ def test_a_log_is_kept_if_it_is_worth_reading() -> None:
     assert log.path.exists()
     log.path.unlink()
     EngineLog().close(keep=False)
+
+
+def test_a_start_that_takes_longer_than_usual_says_how_long_it_has_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    engine = VllmEngine(usual(VllmOptions, model=str(SMALL_MODEL)))
+    engine._enter(Stage("starting the engine process", usual_s=30, more="after the download"))
+    assert engine.health().reason == "starting the engine process (about 30 s on a CPU, after the download)"
+    now_s = 130.0
+    assert "about 30 s" in engine.health().reason
+    now_s = 199.0
+    said = "starting the engine process (longer than usual: 90 s so far, after the download)"
+    assert engine.health().reason == said
+    engine._enter(Stage("warming up"))
+    now_s = 900.0
+    assert engine.health().reason == "warming up"
