@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gateway.domain.engine import UNSURE_SIGN
 from gateway.domain.languages import is_right_to_left
-from gateway.meeting.transcript import CHARS_PER_S, Spoken, Transcript, cues
+from gateway.meeting.transcript import CHARS_PER_S, Spoken, Transcript, cues, in_turn
 from gateway.text.segments import parts
 
 # Stands in plain text for what is not there (yet).
@@ -168,7 +168,7 @@ _LONGEST_MS = 7_000
 
 def readable(transcript: Transcript) -> Transcript:
     """The transcript with an utterance for each cue; each has its share of the words in every language."""
-    return Transcript(tuple(part for spoken in transcript.utterances for part in _parts(spoken)))
+    return Transcript(tuple(part for spoken in in_turn(transcript).utterances for part in _parts(spoken)))
 
 
 def _parts(spoken: Spoken) -> list[Spoken]:

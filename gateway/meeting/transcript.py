@@ -7,6 +7,7 @@ Knows: which translation belongs to which utterance. Must not know: clocks, the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
 from typing import assert_never
 
 from msgspec import Struct
@@ -25,6 +26,8 @@ CHARS_PER_S = 15
 _ESTIMATE_MS = (1_000, 7_000)
 # The shortest cue.
 _CUE_MS = 1_000
+# Segments of one utterance that come no further apart were accepted together, at its end.
+_TOGETHER_MS = 1_000
 
 # A participant, and how many clocks they had before.
 _Clock = tuple[str, int]
@@ -162,10 +165,49 @@ def _in_place_of(before: Sequence[Spoken], spoken: Spoken) -> Spoken:
 
 def cues(transcript: Transcript) -> tuple[Cue, ...]:
     """One cue per utterance, by start; those of one participant do not overlap."""
+    transcript = in_turn(transcript)
     spans = _recorded(transcript) or _arrived(transcript)
     _part(spans, transcript.utterances)
     order = sorted(range(len(spans)), key=lambda index: spans[index][0])
     return tuple(Cue(*spans[index], transcript.utterances[index]) for index in order)
+
+
+def in_turn(transcript: Transcript) -> Transcript:
+    """The same; segments without times that were accepted together, at the end of all, come as each had ended."""
+    said = list(transcript.utterances)
+    # What each participant said, in runs of segments that came together.
+    runs: dict[str, list[list[int]]] = {}
+    for index, spoken in enumerate(said):
+        own = runs.setdefault(spoken.utterance.participant, [])
+        if own and _came_together(said[own[-1][-1]], spoken):
+            own[-1].append(index)
+        else:
+            own.append([index])
+    for own in runs.values():
+        for before, run in pairwise([[], *own]):
+            if len(run) > 1:
+                least_ms = transcript.utterances[before[-1]].at_ms if before else None
+                texts = [said[each].utterance.text for each in run]
+                _, *ended_ms = _bounds_ms(texts, least_ms, said[run[-1]].at_ms)
+                for each, at_ms in zip(run, ended_ms, strict=True):
+                    said[each] = replace(said[each], at_ms=at_ms)
+    return Transcript(tuple(said))
+
+
+def _came_together(before: Spoken, spoken: Spoken) -> bool:
+    if before.position_ms or spoken.position_ms or whole_id(before.utterance.id) != whole_id(spoken.utterance.id):
+        return False
+    return 0 <= spoken.at_ms - before.at_ms < _TOGETHER_MS
+
+
+def _bounds_ms(texts: Sequence[str], least_ms: int | None, end_ms: int) -> list[int]:
+    """When texts that were said in one go began and ended, one more than there are texts.
+
+    least_ms: nothing of them was said before; None: that is not known.
+    """
+    said_ms = list(accumulate(map(_saying_ms, texts), initial=0))
+    length_ms = said_ms[-1] if least_ms is None else max(0, min(said_ms[-1], end_ms - least_ms))
+    return [end_ms - length_ms * (said_ms[-1] - each) // said_ms[-1] for each in said_ms]
 
 
 def _recorded(transcript: Transcript) -> list[tuple[int, int]] | None:
@@ -184,22 +226,23 @@ def _positions_ms(transcript: Transcript) -> list[tuple[int, int] | None]:
 
     A recogniser that tells times with its final alone has none when the first segments are settled.
     """
-    positions = [spoken.position_ms for spoken in transcript.utterances]
-    said_until_ms: list[int] = []
+    utterances = transcript.utterances
+    positions = [spoken.position_ms for spoken in utterances]
     ended_ms: dict[str, int] = {}
-    for spoken, position in zip(transcript.utterances, positions, strict=True):
-        said_until_ms.append(ended_ms.get(spoken.utterance.participant, 0))
-        if position is not None:
-            ended_ms[spoken.utterance.participant] = position[1]
-    begins_ms: dict[UtteranceKey, int] = {}
-    for index in reversed(range(len(positions))):
-        said = transcript.utterances[index].utterance
-        whole, position = (said.participant, whole_id(said.id)), positions[index]
-        if position is None and (end_ms := begins_ms.get(whole)) is not None:
-            start_ms = min(end_ms, max(said_until_ms[index], end_ms - _estimate_ms(said.text)))
-            position = positions[index] = start_ms, end_ms
-        if position is not None:
-            begins_ms[whole] = position[0]
+    # Utterance → its segments since the last that has a position, and where what was said before them ends.
+    without: dict[UtteranceKey, tuple[list[int], int]] = {}
+    for index, spoken in enumerate(utterances):
+        participant, position = spoken.utterance.participant, spoken.position_ms
+        whole = participant, whole_id(spoken.utterance.id)
+        if position is None:
+            without.setdefault(whole, ([], ended_ms.get(participant, 0)))[0].append(index)
+            continue
+        if whole in without:
+            indices, least_ms = without.pop(whole)
+            bounds_ms = _bounds_ms([utterances[each].utterance.text for each in indices], least_ms, position[0])
+            for each, span in zip(indices, pairwise(bounds_ms), strict=True):
+                positions[each] = span
+        ended_ms[participant] = position[1]
     return positions
 
 
@@ -210,6 +253,7 @@ def _arrived(transcript: Transcript) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     newest_ms: int | None = None
     newest_own_ms: dict[str, int] = {}
+    ended_ms: dict[str, int] = {}
     for spoken, clock in zip(transcript.utterances, clocks, strict=True):
         participant = spoken.utterance.participant
         if (position := spoken.position_ms) is not None:
@@ -218,12 +262,17 @@ def _arrived(transcript: Transcript) -> list[tuple[int, int]]:
             start_ms = max(start_ms, newest_own_ms.get(participant, start_ms))
             end_ms = max(start_ms, end_ms)
         else:
-            length_ms = _estimate_ms(spoken.utterance.text)
+            text = spoken.utterance.text
+            length_ms = _estimate_ms(text)
             start_ms = spoken.at_ms - length_ms
+            if spoken.utterance.is_segment:
+                start_ms = spoken.at_ms - _saying_ms(text)
+                start_ms = max(start_ms, ended_ms.get(participant, start_ms))
             # An estimate puts nothing before what was accepted before: an answer must not precede its question.
             if newest_ms is not None:
                 start_ms = max(start_ms, newest_ms, newest_own_ms.get(participant, newest_ms - _CUE_MS) + _CUE_MS)
             end_ms = max(spoken.at_ms, start_ms + length_ms)  # it takes as long to read
+            ended_ms[participant] = spoken.at_ms
         newest_ms = start_ms if newest_ms is None else max(newest_ms, start_ms)
         newest_own_ms[participant] = max(start_ms, newest_own_ms.get(participant, start_ms))
         spans.append((start_ms, end_ms))
@@ -259,7 +308,11 @@ def _offsets_ms(transcript: Transcript, clocks: Sequence[_Clock]) -> dict[_Clock
 
 def _estimate_ms(text: str) -> int:
     least_ms, most_ms = _ESTIMATE_MS
-    return min(max(len(text) * 1_000 // CHARS_PER_S, least_ms), most_ms)
+    return min(max(_saying_ms(text), least_ms), most_ms)
+
+
+def _saying_ms(text: str) -> int:
+    return max(1, len(text) * 1_000 // CHARS_PER_S)
 
 
 def _part(spans: list[tuple[int, int]], utterances: Sequence[Spoken]) -> None:

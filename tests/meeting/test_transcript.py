@@ -10,8 +10,8 @@ from hypothesis import example, given
 from msgspec.structs import replace
 
 from gateway.domain.engine import Confidence
-from gateway.domain.log import Said
-from gateway.meeting.subtitles import marked, plain_text, subrip, webvtt
+from gateway.domain.log import Said, segment_id
+from gateway.meeting.subtitles import marked, plain_text, readable, subrip, webvtt
 from gateway.meeting.transcript import Transcript, cues, transcript
 from tests.meeting.transcripts import (
     ANA,
@@ -103,6 +103,45 @@ def test_a_segment_without_times_ends_where_the_next_one_begins() -> None:
     # Nothing is known of one whose utterance has no times at all.
     made = meeting((3_000, said("one", start_ms=1_230, end_ms=2_900)), (5_000, said("two", id="2")))
     assert spans(made)[0][0] == 0
+
+
+def segment(text: str, number: int, *, id: str = "2", last: bool = False, **times: Any) -> Said:
+    made = said(text, id=segment_id(id, number), **times)
+    return replace(made, utterance=replace(made.utterance, part_of=id if number > 1 else "", continues=not last))
+
+
+def test_segments_that_were_accepted_together_were_said_one_after_the_other() -> None:
+    """A recogniser that sends finals alone, and a text that was typed, have all segments at their end."""
+    made = meeting(
+        (2_000, said("x" * 15, id="1")),
+        (60_000, segment("x" * 300, 1)),
+        (60_002, segment("x" * 150, 2)),
+        (60_004, segment("x" * 75, 3, last=True)),
+    )
+    assert [start for start, _, _ in spans(made)] == [0, 24_004, 44_004, 54_004]
+    assert [line[:10] for line in plain_text(made).splitlines()[1:]] == ["[00:00:24]", "[00:00:44]", "[00:00:54]"]
+    # Where they would begin before what the same participant had said, they have the time since.
+    made = meeting(
+        (45_000, said("x" * 15, id="1")),
+        (60_000, segment("x" * 300, 1)),
+        (60_000, segment("x" * 150, 2, last=True)),
+    )
+    assert [start for start, _, _ in spans(made)] == [0, 1_000, 11_000]
+
+
+def test_the_times_of_the_cues_of_segments_are_those_of_their_lines() -> None:
+    made = meeting((60_000, segment("word " * 60, 1)), (60_000, segment("word " * 30, 2, last=True)))
+    lines, shown = cues(made), cues(readable(made))
+    firsts = [next(cue for cue in shown if cue.spoken.utterance.id == line.spoken.utterance.id) for line in lines]
+    assert all(abs(first.start_ms - line.start_ms) <= 1_000 for first, line in zip(firsts, lines, strict=True))
+    assert [cue.start_ms for cue in shown] == sorted(cue.start_ms for cue in shown)
+    assert [cue.spoken.utterance.id for cue in shown] == sorted(cue.spoken.utterance.id for cue in shown)
+
+
+def test_a_long_segment_that_was_settled_begins_when_its_words_did() -> None:
+    last = segment("x", 2, last=True)
+    made = meeting((10_000, said("one", id="1")), (40_000, segment("x" * 300, 1)), (45_000, last))
+    assert [start for start, _, _ in spans(made)] == [0, 11_000, 35_934]
 
 
 def test_disagreeing_clocks_are_mapped_to_arrival() -> None:
