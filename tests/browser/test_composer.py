@@ -22,6 +22,7 @@ pytestmark = pytest.mark.browser
 _SET_UP = """async ({ reads, demo }) => {
     const { GatewayClient } = await import("/client.js");
     const { Composer } = await import("/page/speaking/composer.js");
+    const { gatewaysDetector } = await import("/page/speaking/other_language.js");
     const url = new URL("/v1/stream", location.href);
     url.protocol = "ws:";
     window.heard = [];
@@ -33,6 +34,7 @@ _SET_UP = """async ({ reads, demo }) => {
         client,
         onProblem: (words) => objections.push(words),
         onLang: (lang) => spoken.push(lang),
+        detect: gatewaysDetector(null),
     });
     document.getElementById("main").append(composer.element);
     client.connect();
@@ -730,6 +732,7 @@ async def test_what_is_detected_is_told(open_composer: OpenComposer) -> None:
         assert await composer.page.evaluate("localStorage.getItem('speaks')") == "auto"
 
 
+_NO_DETECTOR = f"{_RECOGNISER} delete window.LanguageDetector;"
 _DETECTOR = (
     _RECOGNISER
     + """
@@ -737,7 +740,7 @@ _DETECTOR = (
         static async availability() { return "available"; }
         static async create() { return new this(); }
         async detect(text) {
-            const isGerman = /Freitag/.test(text);
+            const isGerman = /verschieben/.test(text);
             return [{ detectedLanguage: isGerman ? "de" : "en", confidence: 0.97 }];
         }
     };
@@ -757,7 +760,6 @@ _DETECTOR = (
         (_RECOGNISER, "ja", "See you tomorrow", "This does not look like Japanese."),
         (_RECOGNISER, "en", "See you tomorrow, 明日", ""),
         (_RECOGNISER, "ja", "今日はZoomで", ""),
-        (_RECOGNISER, "en", "Wir verschieben das auf Freitag.", ""),  # this browser cannot tell
         (_DETECTOR, "en", "Wir verschieben das auf Freitag.", "This looks like German, but English is chosen."),
         (_DETECTOR, "de", "Wir verschieben das auf Freitag.", ""),
     ],
@@ -774,6 +776,85 @@ async def test_a_text_in_another_language_than_chosen_is_told(
         await composer.page.keyboard.press("Enter")
         await composer.sent(text)
         await expect(composer.note).to_contain_text(note) if note else await expect(composer.note).to_have_text("")
+
+
+async def test_the_gateway_tells_that_what_was_sent_is_in_another_language(open_composer: OpenComposer) -> None:
+    """Where the browser has no detector; the text is the gateway's by then."""
+    async with open_composer(_NO_DETECTOR) as composer:
+        page, switch = composer.page, composer.page.get_by_test_id("switch-language")
+        await composer.text.fill("Wir verschieben das auf Freitag.")
+        await composer.text.press("Enter")
+        await expect(composer.note).to_have_text("This looks like German, but English is chosen.")
+        # It stays while the next one is typed.
+        await composer.text.fill("Dann sehen wir uns")
+        await expect(composer.note).to_have_text("This looks like German, but English is chosen.")
+        await expect(switch).to_have_text("Speak German")
+        await switch.click()
+        await expect(composer.note).to_have_text("")
+        await composer.text.press("Enter")
+        await composer.sent("Wir verschieben das auf Freitag.", "Dann sehen wir uns")
+        assert composer.frames()[-1]["lang"] == "de"
+        # Another sentence that is sent takes it away.
+        async with page.expect_response("**/detect"):
+            await composer.text.fill("So Friday is fine for everybody.")
+            await composer.text.press("Enter")
+        await expect(composer.note).to_contain_text("This looks like English")
+        async with page.expect_response("**/detect"):
+            await composer.text.fill("Das ist für alle in Ordnung so.")
+            await composer.text.press("Enter")
+        await expect(composer.note).to_have_text("")
+
+
+# What a text looks like where English is chosen.
+_LOOKS_LIKE = """async (texts) => {
+    const { gatewaysDetector, otherLanguage } = await import("/page/speaking/other_language.js");
+    const { languages } = await (await fetch("/v1/languages")).json();
+    const detect = gatewaysDetector(null);
+    const found = {};
+    for (const text of texts) found[text] = (await otherLanguage(text, "en", languages, detect))?.tag ?? "";
+    return found;
+}"""
+
+
+async def test_names_numbers_and_mixed_texts_look_like_no_other_language(open_composer: OpenComposer) -> None:
+    unclear = [
+        "Gesundheit!",
+        "Okay, Hans-Peter Müller.",
+        "Anna Schmidt, Jürgen Weber, Berlin Hauptbahnhof",
+        "12.345,67 EUR, 24.12.2025",
+        "https://example.com/de/ueber-uns",
+        "Meeting at the Hauptbahnhof, then Bratwurst and Brezeln",
+        "He said: guten Tag, and left the room.",
+        "ok ok ok ok ok ok",
+        "Pizza Margherita, Spaghetti Carbonara",
+        "Thanks, merci, danke, gracias",
+        "María García López",
+        "Siemens AG, Deutsche Bank AG, Zürich",
+        "I will send das Dokument tomorrow",
+    ]
+    async with open_composer(_NO_DETECTOR) as composer:
+        assert await composer.page.evaluate(_LOOKS_LIKE, unclear) == dict.fromkeys(unclear, "")
+        clear = {
+            "Kannst du das bitte schicken?": "de",
+            "On se voit demain matin": "fr",
+            "We meet on Friday then": "",
+        }
+        assert await composer.page.evaluate(_LOOKS_LIKE, list(clear)) == clear
+
+
+async def test_a_gateway_whose_detector_is_not_reached_is_asked_once(open_composer: OpenComposer) -> None:
+    async with open_composer(_NO_DETECTOR) as composer:
+        asked: list[str] = []
+
+        async def refuse(route: Route) -> None:
+            asked.append(route.request.post_data or "")
+            await route.fulfill(status=404, json={"detail": "Not Found"})
+
+        composer.watch.allow("404")
+        await composer.page.route("**/detect", refuse)
+        texts = ["Wir verschieben das auf Freitag.", "Dann sehen wir uns am Montag."]
+        assert await composer.page.evaluate(_LOOKS_LIKE, texts) == dict.fromkeys(texts, "")
+        assert asked == ['{"q":"verschieben das auf"}']
 
 
 @pytest.mark.parametrize(
@@ -829,3 +910,49 @@ async def test_a_draft_is_kept_when_the_page_is_loaded_again(gateway: GatewayPro
         await page.goto(f"{gateway.url}/?meeting={new_meeting()}")
         await join(page, "Ana")
         await expect(text).to_have_value("")
+
+
+async def test_half_a_sentence_that_was_heard_is_kept_when_the_page_is_loaded_again(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(f"{gateway.url}/healthz") as watch:
+        watch.allow("favicon.ico")
+        page, composer = watch.page, Composing(watch)
+        await page.add_init_script(_RECOGNISER)
+        await page.goto(f"{gateway.url}/?meeting={new_meeting()}")
+        await join(page, "Ana")
+        await composer.text.fill("Typed before")
+        await composer.microphone.click()
+        await composer.recognisers(1)
+        await composer.hear(0, ("we meet on Friday", False))
+        await page.reload()
+        await connected(page)
+        await expect(composer.text).to_have_value("Typed before\nwe meet on Friday")
+        assert composer.finals() == []
+        await composer.text.press("Enter")
+        await settled(row(page, "we meet on Friday"))
+        await page.reload()
+        await connected(page)
+        await expect(composer.text).to_have_value("")
+
+
+async def test_what_was_heard_to_its_end_or_accepted_already_is_not_kept(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with open_page(f"{gateway.url}/healthz") as watch:
+        watch.allow("favicon.ico")
+        page, composer = watch.page, Composing(watch)
+        await page.add_init_script(_RECOGNISER)
+        await page.goto(f"{gateway.url}/?meeting={new_meeting()}")
+        await join(page, "Ana")
+        await composer.microphone.click()
+        await composer.recognisers(1)
+        await composer.hear(0, ("Good morning.", True))
+        await settled(row(page, "Good morning."))
+        # The gateway takes a sentence while the utterance goes on.
+        await composer.hear(1, ("Good morning.", True), ("We meet on Friday. The plan", False))
+        await composer.hear(1, ("Good morning.", True), ("We meet on Friday. The plan is ready", False))
+        await settled(row(page, "We meet on Friday."))
+        await page.reload()
+        await connected(page)
+        await expect(composer.text).to_have_value("The plan is ready")

@@ -217,6 +217,7 @@ async def test_a_dialog_keeps_the_focus_until_it_is_closed(gateway: GatewayProce
 # -------------------------------------------------------------------- as axe sees it
 
 
+_DOT = "(status) => getComputedStyle(status, '::before').backgroundColor.match(/[\\d.]+/g).slice(0, 3).map(Number)"
 SCHEMES: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light"},
     "dark": {"color_scheme": "dark"},
@@ -235,6 +236,9 @@ async def test_nothing_keeps_people_out(
         if scheme.startswith("contrast"):
             await page.get_by_label("High contrast").check()
             await expect(page.locator("html")).to_have_attribute("data-contrast", "high")
+        # The dot beside "Connected" is green, and full.
+        red, green, blue = await page.get_by_test_id("status").evaluate(_DOT)
+        assert green > 1.3 * max(red, blue)
         await page.screenshot(path=artifacts / f"page-welcome-{scheme}.png")
         await accessible(page)
 

@@ -285,9 +285,12 @@ async def test_locked_meeting_lets_nobody_in_and_the_host_stays_host_after_a_rel
             await expect(late.page.get_by_role("alert")).to_contain_text("The host has locked this meeting")
             # What is not known is not told: whether anybody has spoken.
             await expect(late.page.get_by_test_id("empty-state")).to_be_hidden()
+            # Its link would lead others nowhere.
+            await expect(late.page.get_by_test_id("share")).to_be_hidden()
             await lock.uncheck()
             await late.page.get_by_role("button", name="Try now").click()
             await connected(late.page)
+            await expect(late.page.get_by_test_id("share")).to_be_visible()
             await expect(late.page.get_by_test_id("empty-state")).to_be_visible()
 
 

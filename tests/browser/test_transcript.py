@@ -854,6 +854,22 @@ async def test_a_stretch_of_unsure_translations_has_one_sign(open_reader: OpenRe
             assert await reader.cell("bo/6", "de").evaluate(height) >= row - 1
 
 
+async def test_the_line_passes_a_longer_text_beside_it(open_reader: OpenReader) -> None:
+    async with open_reader("de", "ja", viewport={"width": 900, "height": 700}) as reader:
+        await reader.hear(started(), caption("ana", "1", "So."), final("ana", "1", "de", "?", unsure=True))
+        await reader.hear(final("ana", "1", "ja", "とても長い翻訳です。" * 9))
+        await reader.hear(caption("ana", "2", "So."), final("ana", "2", "de", "?", unsure=True))
+        gap = await reader.page.evaluate(
+            """() => {
+                const [above, below] = document.querySelectorAll("[data-key]");
+                const cell = above.querySelector('[data-testid="cell-de"]').parentElement;
+                const bottom = parseFloat(getComputedStyle(cell, "::before").bottom);
+                return below.getBoundingClientRect().top - (cell.getBoundingClientRect().bottom - bottom);
+            }"""
+        )
+        assert abs(gap) <= 4
+
+
 async def test_a_stretch_of_unsure_translations_is_announced_once(open_reader: OpenReader) -> None:
     async with open_reader("de") as reader:
         await reader.page.evaluate("announcer.lang = 'de'; announcer.start()")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import AsyncExitStack
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, WebSocketRoute, expect
 
 from gateway.client import connect
 from tests.browser.axe import scan
@@ -231,3 +232,58 @@ async def test_a_seventh_speaker_has_a_colour_again_and_another_shape(
             await expect(column(watch.page, "en").last).to_have_text(f"I am number {number}.")
         # The eighth has the second colour again, with another shape.
         assert await voice(rows(watch.page).last) == ("3", "var(--voice-2)")
+
+
+@pytest.mark.parametrize(("locale", "name"), [("en-US", "from German"), ("fr-FR", "original : allemand")])
+async def test_the_language_that_is_spoken_is_named_in_the_words_of_the_page(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str, locale: str, name: str
+) -> None:
+    async with (
+        open_page(address(gateway, meeting=meeting, lang="ja"), locale=locale) as watch,
+        speaker(gateway, meeting) as ana,
+    ):
+        await captions_connected(watch.page)
+        await ana.send("session.update", speaks="de")
+        await ana.say("1", "Guten Morgen.")
+        await expect(rows(watch.page).locator("small")).to_have_text(name)
+
+
+@pytest.mark.parametrize("view", ["reading", "captions"])
+async def test_one_line_goes_along_all_of_an_unsure_translation(
+    gateway: GatewayProcess, open_page: OpenPage, meeting: str, view: str
+) -> None:
+    async def doubt(line: WebSocketRoute) -> None:
+        server = line.connect_to_server()
+
+        def pass_on(frame: str | bytes) -> None:
+            message = json.loads(frame)
+            doubts = {"confidence": 0.1, "unsure": True} if message["type"] == "translation.final" else {}
+            line.send(json.dumps(message | doubts))
+
+        server.on_message(pass_on)
+
+    async with open_page(f"{gateway.url}/healthz", viewport={"width": 800, "height": 600}) as watch:
+        watch.allow("favicon.ico")
+        page = watch.page
+        await page.route_web_socket("**/v1/stream", doubt)
+        await page.goto(address(gateway, meeting=meeting, lang="de", view=view))
+        await captions_connected(page)
+        async with speaker(gateway, meeting) as ana:
+            await ana.say("1", "The customer wants an answer by Monday, so please write it down for all.")
+            await expect(page.locator(".unsure")).to_contain_text("[de] The customer wants")
+            # It is as high as the words, and nothing cuts it off.
+            words, line, clip = await page.locator(".unsure").evaluate(
+                """(words) => {
+                    const [box, style] = [words.getBoundingClientRect(), getComputedStyle(words, "::before")];
+                    const clip = words.closest(".wall-book, .captions").getBoundingClientRect();
+                    const left = box.left + parseFloat(style.left);
+                    return [box.height, [style.borderInlineStartStyle, parseFloat(style.height), left], clip.left];
+                }"""
+            )
+            style, height, left = line
+            assert style == "dotted"
+            assert height > 0.8 * words
+            assert left > clip
+            assert (
+                await page.locator(".unsure").evaluate("(e) => getComputedStyle(e).textDecorationLine") == "none"
+            )

@@ -91,7 +91,7 @@ GLOBALS = """
 declare function setTimeout(run: () => void, ms?: number): number;
 declare function clearTimeout(id: number | undefined): void;
 declare function queueMicrotask(run: () => void): void;
-declare const console: { error(text: string): void };
+declare const console: { error(text: string): void; warn(text: string): void };
 declare const performance: { now(): number };
 declare class TextEncoder { encode(text: string): Uint8Array }
 declare const WebSocket: new (url: string, protocols?: string | string[]) => any;

@@ -12,10 +12,10 @@ const TRANSCRIPTS = JSON.parse(readFileSync(new URL("../client/lines.json", impo
 
 afterEach(() => mock.restoreAll());
 
-/** What is written to the console from now on. */
+/** What is written to the console from now on, as errors or as warnings. */
 function complaints() {
-  const error = mock.method(console, "error", () => {});
-  return () => error.mock.calls.map(({ arguments: [said] }) => said);
+  const written = { error: mock.method(console, "error", () => {}), warn: mock.method(console, "warn", () => {}) };
+  return (kind = "error") => written[kind].mock.calls.map(({ arguments: [said] }) => said);
 }
 
 for (const { name, reads, originals = false, steps } of TRANSCRIPTS) {
@@ -196,7 +196,9 @@ test("why there is no session is written to the console where no listener hears 
     await session.sockets.at(-1).lose();
     await pass(10_000);
   }
-  assert.deepEqual(said(), ["translation-gateway: No gateway can be reached at this address."]);
+  // The client goes on trying.
+  assert.deepEqual(said("warn"), ["translation-gateway: No gateway can be reached at this address."]);
+  assert.deepEqual(said(), []);
 });
 
 test("so is why it has to wait", async () => {
@@ -210,7 +212,10 @@ test("so is why it has to wait", async () => {
     await socket.say(refused("engine_unavailable", { retry_after_ms: 100 }));
     await pass(300);
   }
-  assert.deepEqual(said(), ["translation-gateway: No: engine_unavailable."]);
+  assert.deepEqual(said("warn"), ["translation-gateway: No: engine_unavailable."]);
+  assert.deepEqual(said(), []);
+  await socket.say(refused("forbidden"));
+  assert.deepEqual(said(), ["translation-gateway: No: forbidden."]);
 });
 
 test("a listener of a type gets only its events, until its signal is aborted", async () => {

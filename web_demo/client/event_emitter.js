@@ -107,15 +107,20 @@ export class EventEmitter {
           report(error);
         }
       }
-      if (!isHeard) this.#complain(complaintOf(next));
+      if (!isHeard) this.#complain(next);
       this.#queue.shift();
     }
   }
 
-  /** What no listener hears is written to the console, but not twice in a row. @param {string} complaint */
-  #complain(complaint) {
+  /**
+   * What no listener hears is written to the console, but not twice in a row: as a warning where the client tries again.
+   * @param {ClientEvent} event
+   */
+  #complain(event) {
+    const complaint = complaintOf(event);
     if (complaint === "" || complaint === this.#complaint) return;
     this.#complaint = complaint;
-    console.error(`translation-gateway: ${complaint}`);
+    const isTriedAgain = event.type === "state" && event.state !== "closed";
+    console[isTriedAgain ? "warn" : "error"](`translation-gateway: ${complaint}`);
   }
 }

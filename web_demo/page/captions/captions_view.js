@@ -10,7 +10,6 @@ import { titleLine } from "../people/meeting_title.js";
 import { keepScreenAwake } from "../ui/wake_lock.js";
 import { Transcript } from "../transcript/transcript.js";
 import { button, element } from "../ui/dom.js";
-import { englishName } from "../ui/languages.js";
 import { languageName, t } from "../words/words.js";
 import { captionLanguages, captionOptions, languageProblems } from "./caption_options.js";
 import { OverlayPlate } from "./overlay_plate.js";
@@ -159,7 +158,7 @@ export async function startCaptions({ host, streamUrl, query, invite }) {
   /** @type {string[]} The languages into which nothing is translated any longer. */
   let gone = [];
   const sayGone = () => {
-    const languages = gone.map((tag) => languageName(tag, englishName(tag) || tag)).join(t("list.comma"));
+    const languages = gone.map((tag) => languageName(tag)).join(t("list.comma"));
     message.textContent = languages && t("captions.gone", { languages });
   };
   client.listen((event) => {

@@ -2,7 +2,7 @@
 // than the screen is shown in turns. Must not know the other rows.
 
 import { element, setIfChanged } from "../ui/dom.js";
-import { nativeName, textDirection } from "../ui/languages.js";
+import { textDirection } from "../ui/languages.js";
 import { showVoice } from "../ui/voices.js";
 import { languageName, t } from "../words/words.js";
 import { onOneLine, showTurn, wordsOf } from "./caption_words.js";
@@ -70,7 +70,7 @@ export class WallRow {
   write(entry, spoken, roomFor, now) {
     const isOwn = spoken === "" || this.#cells.has(spoken);
     setIfChanged(this.#speaker, "textContent", entry.speaker);
-    const language = isOnlyColumn(spoken, this.#cells) ? "" : languageName(spoken, nativeName(spoken));
+    const language = isOnlyColumn(spoken, this.#cells) ? "" : languageName(spoken);
     setIfChanged(this.#language, "textContent", language && t("captions.from", { language }));
     setIfChanged(this.#original, "textContent", isOwn ? "" : onOneLine(entry.text));
     setIfChanged(this.#original, "lang", spoken);

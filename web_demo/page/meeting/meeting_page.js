@@ -17,6 +17,7 @@ import { ShareDialog } from "../people/share_dialog.js";
 import { ReadingSettings } from "../settings/reading_settings.js";
 import { skipLinks } from "../settings/skip_links.js";
 import { Composer, segmentOf } from "../speaking/composer.js";
+import { gatewaysDetector } from "../speaking/other_language.js";
 import { hideAlert, showAlert, withdrawAlert } from "../status/alert.js";
 import { ConnectionBanner } from "../status/connection_banner.js";
 import { EarlierRows } from "../transcript/earlier.js";
@@ -90,6 +91,8 @@ export class MeetingPage {
   #demo;
   #sidePanel;
   #shareDialog;
+  /** Null where the link is not to be given to others. @type {HTMLButtonElement | null} */
+  #share;
   #recording;
   #people;
   #emptyState;
@@ -183,11 +186,13 @@ export class MeetingPage {
       client: this.#client,
       onProblem: showAlert,
       onLang: (lang) => this.#client.speak(lang),
+      detect: gatewaysDetector(access.token),
     });
     this.#offerToSpeaker();
     this.#speaking = new SpeakingArea({ composer: this.#composer, access, onSpeak: () => this.#startSpeaking() });
     this.#shareDialog =
       fragment === null ? null : new ShareDialog({ ...link, languages: offered, onProblem: showAlert, hasCaptions });
+    this.#share = fragment === null ? null : button("quiet", t("page.share"), "share", () => this.#shareDialog?.open());
     this.#people = new PeopleList({
       client: this.#client,
       nameOf,
@@ -322,7 +327,6 @@ export class MeetingPage {
     const stage = element("section", "stage");
     stage.ariaLabel = t("page.meeting");
     stage.append(this.#view.element, this.#spoken.element, this.#banner.element);
-    const share = this.#shareDialog;
     this.#demo.add(this.#emptyState.play);
     this.#view.empty.append(this.#emptyState.element);
     this.#element.hidden = true;
@@ -332,8 +336,12 @@ export class MeetingPage {
     document.body.prepend(this.#skipLinks);
     const options = button("quiet", t("page.options"), "options", () => this.#sidePanel.toggle());
     this.#sidePanel.setOpener(options);
-    const shareButtons = share === null ? [] : [button("quiet", t("page.share"), "share", () => share.open())];
-    actions.append(this.#recording.badge, this.#demo.sample.element, ...shareButtons, options);
+    actions.append(
+      this.#recording.badge,
+      this.#demo.sample.element,
+      ...(this.#share === null ? [] : [this.#share]),
+      options,
+    );
   }
 
   // ---------------------------------------------------------------- reading and speaking
@@ -473,6 +481,8 @@ export class MeetingPage {
   #onState(change) {
     const { state } = change;
     this.#composer.enabled = state !== "closed";
+    // Who is not let in has no meeting to lead others to.
+    if (this.#share !== null) this.#share.hidden = state === "closed";
     if (state === "reconnecting" || state === "loading") void this.#readinessPoller.check();
     if (state === "closed") this.#onClosed(change);
     if (state !== "open") return;

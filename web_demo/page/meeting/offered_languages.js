@@ -1,7 +1,6 @@
 // Which languages the gateway translates, and into which: as it said first, then as sessions are told of changes. Must
 // not know who reads or speaks them.
 
-import { englishName } from "../ui/languages.js";
 import { languageName, t } from "../words/words.js";
 
 /** @import {Language} from "../ui/languages.js" */
@@ -27,8 +26,7 @@ export class OfferedLanguages {
   }
 
   /** @param {string} tag */
-  nameOf = (tag) =>
-    tag === "und" ? t("language.unknown") : (this.#names.get(tag) ?? languageName(tag, englishName(tag) || tag));
+  nameOf = (tag) => (tag === "und" ? t("language.unknown") : (this.#names.get(tag) ?? languageName(tag)));
 
   /** All, and one that a participant speaks: what they say must not go as another language. @param {string} tag */
   with(tag) {

@@ -3,7 +3,7 @@
 
 import { element } from "../ui/dom.js";
 import { checkbox, dropdown, fieldset, labelled, radioButtons, setOptions } from "../ui/form_controls.js";
-import { englishName, nativeName, preferredLanguages } from "../ui/languages.js";
+import { nativeName, preferredLanguages } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
 import { languageName, pageLanguage, t } from "../words/words.js";
 
@@ -197,7 +197,7 @@ export class ReadingSettings {
 /** A sentence if the page's own language is not among these. @param {ReadonlySet<string>} offered */
 export function untranslated(offered) {
   const own = pageLanguage();
-  return offered.has(own) ? "" : t("reading.no_sources", { language: languageName(own, englishName(own) || own) });
+  return offered.has(own) ? "" : t("reading.no_sources", { language: languageName(own) });
 }
 
 /**

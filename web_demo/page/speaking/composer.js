@@ -12,6 +12,7 @@ import { Microphone } from "./microphone.js";
 import { otherLanguage } from "./other_language.js";
 
 /** @typedef {import("../../client/messages.js").Limits} Limits */
+/** @typedef {import("../../client/messages.js").Caption} Caption */
 /** @typedef {import("../../client/messages.js").UtteranceReplaced} UtteranceReplaced */
 /** @typedef {import("./microphone.js").Hearing} Hearing */
 
@@ -24,6 +25,9 @@ const WORD_END = /(?:\s|(?!['’-])\p{P})$/u;
 const DETECT = "auto";
 /** The language of an utterance that says too little about it. */
 const UNDETERMINED = "und";
+
+const NO_REMARK = { text: "", isBad: false, instead: "", stays: false };
+const NOTHING = { id: "", text: "", accepted: 0 };
 
 const HEARING = {
   off: "",
@@ -77,6 +81,7 @@ export class Composer {
   #client;
   #onProblem;
   #onLang;
+  #detect;
   #fields = element("fieldset", "composer-bar");
   #select = make("select", "composer-lang", "spoken-lang", { ariaLabel: t("composer.language") });
   #text = make("textarea", "composer-text", "text", {
@@ -118,8 +123,8 @@ export class Composer {
   #microphone;
   /** @type {Hearing} */
   #hearing = "off";
-  /** A remark on what the user did last, and the language to speak instead, if it offers one. */
-  #remark = { text: "", isBad: false, instead: "" };
+  /** On what the user did last; on what was sent it stays while the next is typed. `instead`: the language that it offers. */
+  #remark = NO_REMARK;
   /** What is offered. @type {readonly import("../ui/languages.js").Language[]} */
   #languages = [];
   /** What was selected last. */
@@ -128,6 +133,8 @@ export class Composer {
   #usual = "";
   /** @type {Limits | null} */
   #limits = null;
+  /** What was heard of an utterance that is not final yet, and how many characters of it the gateway has accepted. */
+  #unfinished = NOTHING;
   /** What is typed, as the others see it. @type {{id: string, text: string} | undefined} */
   #draft;
   /**
@@ -147,12 +154,23 @@ export class Composer {
    * @param {import("../../client/gateway_client.js").GatewayClient} options.client
    * @param {(problem: string) => void} options.onProblem A sentence for people: why something was refused.
    * @param {(lang: string | null) => void} [options.onLang] The user mostly speaks another language; null: not known.
+   * @param {import("./other_language.js").Detect | null} [options.detect] For what was sent, where the browser has no detector.
    */
-  constructor({ client, onProblem, onLang }) {
+  constructor({ client, onProblem, onLang, detect = null }) {
     this.#client = client;
     this.#onProblem = onProblem;
     this.#onLang = onLang;
-    this.#microphone = new Microphone({ client, lang: "en", onState: (...change) => this.#onHearing(...change) });
+    this.#detect = detect;
+    this.#microphone = new Microphone({
+      client,
+      lang: "en",
+      onState: (...change) => this.#onHearing(...change),
+      onOpen: (open) => {
+        const accepted = open?.id === this.#unfinished.id ? this.#unfinished.accepted : 0;
+        this.#unfinished = { id: "", text: "", ...open, accepted };
+        this.#keepDraft();
+      },
+    });
     this.#build();
     this.element.addEventListener("submit", (event) => this.#onSubmit(event));
     this.#text.addEventListener("keydown", (event) => this.#onKey(event));
@@ -269,6 +287,7 @@ export class Composer {
     for (const chip of this.#sentences.querySelectorAll("button")) chip.disabled = !enabled;
     if (enabled) return;
     this.#microphone.abort();
+    this.#unfinished = NOTHING; // where it was kept it stays, as a page that is left comes by here, too
     for (const speech of this.#speeches.values()) speech.stop();
     this.#speeches.clear();
     clearTimeout(this.#pauseTimer);
@@ -317,12 +336,12 @@ export class Composer {
     const join = (/** @type {string} */ typed) => (typed ? `${text}\n${typed}` : text);
     if (this.#correction) {
       this.#correction.text = join(this.#correction.text);
-      return saveDraft(this.#client.meeting, this.#correction.text);
+      return this.#keepDraft();
     }
     // A detected language is detected again; what else is typed stays in its language.
     if (!this.#typed && this.lang !== DETECT) this.lang = lang;
     this.#text.value = join(this.#text.value);
-    saveDraft(this.#client.meeting, this.#text.value);
+    this.#keepDraft();
     this.#showLength();
   }
 
@@ -335,7 +354,7 @@ export class Composer {
     if ([...this.#select.options].some(({ value }) => value === lang)) this.#select.value = lang;
     this.#text.lang = this.lang === DETECT ? "" : this.lang;
     this.#text.value = text;
-    this.#remark = { text: "", isBad: false, instead: "" };
+    this.#remark = NO_REMARK;
     this.#showLength();
   }
 
@@ -411,31 +430,34 @@ export class Composer {
   /**
    * Say so if a text does not look like the language that was chosen.
    * @param {string} text
+   * @param {boolean} isSent
    */
-  async #compare(text) {
+  async #compare(text, isSent) {
     const { lang } = this;
     if (lang === DETECT) return;
-    const other = await otherLanguage(text, lang, this.#languages);
+    const detect = isSent && this.#client.state === "open" ? this.#detect : null;
+    const other = await otherLanguage(text, lang, this.#languages, detect);
     if (other === null || lang !== this.lang || this.#remark.text) return;
     const names = { chosen: this.#nameOf(lang), language: other === "other" ? "" : other.name };
     const remark = t(other === "other" ? "composer.not_chosen" : "composer.looks_like", names);
-    this.#setRemark(remark, true, other === "other" ? DETECT : other.tag);
+    this.#setRemark(remark, true, other === "other" ? DETECT : other.tag, isSent);
   }
 
   /**
    * @param {string} text
    * @param {boolean} [isBad]
    * @param {string} [instead] A language to speak instead.
+   * @param {boolean} [stays]
    */
-  #setRemark(text, isBad = false, instead = "") {
-    this.#remark = { text, isBad, instead };
+  #setRemark(text, isBad = false, instead = "", stays = false) {
+    this.#remark = { text, isBad, instead, stays };
     this.#showNote();
   }
 
   /** @param {Event} event */
   #onInput(event) {
-    if (!this.#correction) saveDraft(this.#client.meeting, this.#text.value);
-    this.#remark = { text: "", isBad: false, instead: "" };
+    this.#keepDraft();
+    if (!this.#remark.stays) this.#remark = NO_REMARK;
     this.#showLength();
     clearTimeout(this.#pauseTimer);
     // While an input method composes, the text is not meant yet.
@@ -444,13 +466,20 @@ export class Composer {
     else this.#pauseTimer = setTimeout(() => this.#onDraft(), PAUSE_MS);
   }
 
+  /** For when the page is loaded again: what was typed, then what was heard, and not sent. */
+  #keepDraft() {
+    const typed = this.#correction?.text ?? this.#text.value;
+    const heard = this.#unfinished.text.slice(this.#unfinished.accepted).trim();
+    saveDraft(this.#client.meeting, [typed, heard].filter(Boolean).join("\n"));
+  }
+
   #onDraft() {
     clearTimeout(this.#pauseTimer);
     if (this.#correction || this.#isTooLong() || !this.lang) return;
     const text = this.#typed;
     this.#cancelDraftUnless(text);
     if (!text) return;
-    void this.#compare(text);
+    void this.#compare(text, false);
     if (!this.#sharing.input.checked || text === this.#draft?.text) return;
     this.#draft = { id: this.#client.partial({ text, lang: this.lang, id: this.#draft?.id }), text };
   }
@@ -469,7 +498,7 @@ export class Composer {
   #clear() {
     clearTimeout(this.#pauseTimer);
     this.#text.value = "";
-    saveDraft(this.#client.meeting, "");
+    this.#keepDraft();
     this.#showLength();
   }
 
@@ -491,7 +520,8 @@ export class Composer {
       this.#draft = undefined;
       this.#client.final({ text, lang: this.lang, id });
       this.#clear();
-      void this.#compare(text);
+      this.#setRemark("");
+      void this.#compare(text, true);
     } else {
       this.#setRemark(t(this.#sentences.hidden ? "composer.first" : "composer.first_or_pick"));
     }
@@ -574,6 +604,15 @@ export class Composer {
     this.#setRemark(text, problem !== "");
   }
 
+  /** A part of what is being said was accepted, and is not said again. @param {Caption} caption */
+  #onSegment({ participant, utterance, text }) {
+    const { id, text: said, accepted } = this.#unfinished;
+    if (participant !== this.#client.participant || utterance.replace(/~\d+$/, "") !== id) return;
+    const at = said.indexOf(text, accepted);
+    if (at >= 0) this.#unfinished.accepted = at + text.length;
+    this.#keepDraft();
+  }
+
   /** What was taken back is not corrected: that would be one more line. @param {UtteranceReplaced} replaced */
   #onReplaced({ participant, utterances, by }) {
     if (by !== null || participant !== this.#client.participant || this.#correction === undefined) return;
@@ -585,6 +624,7 @@ export class Composer {
     if (event.type === "session.started" || event.type === "session.muted") this.#muted = event.muted === true;
     if (event.type === "utterance.accepted" && event.lang !== undefined) this.#onDetected(event.lang);
     if (event.type === "utterance.replaced") this.#onReplaced(event);
+    if (event.type === "caption" && event.final) this.#onSegment(event);
     if (event.type === "utterance.accepted") this.#corrections.delete(event.id);
     if (event.type !== "utterance.refused") return;
     const correction = this.#corrections.get(event.id);

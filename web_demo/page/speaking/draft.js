@@ -1,4 +1,4 @@
-// Keeps what was typed and not sent when the page is loaded again, in this tab alone. Must not know how it is typed.
+// Keeps what was typed or heard and not sent when the page is loaded again, in this tab alone. Must not know how it is said.
 
 const STORAGE_KEY = "draft";
 

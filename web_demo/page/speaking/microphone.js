@@ -36,6 +36,7 @@ import { t } from "../words/words.js";
  * @property {Listener} client
  * @property {string} lang A tag from the gateway's list.
  * @property {(state: Hearing, problem: string) => void} onState `problem`: a sentence for people if it stopped by itself, else empty.
+ * @property {(open: {id: string, text: string} | null) => void} onOpen What was heard of an utterance that is not final yet; null once it is.
  */
 
 // Errors that stop it. After all others, such as silence or another page that listens, it is started again.
@@ -228,6 +229,7 @@ export class Microphone {
       this.#open = kind === "partial" ? speech : null;
       if (kind === "cancel") client.cancel(id);
       else client[kind]({ text, lang: this.#lang, id });
+      this.#options.onOpen(this.#open);
     }
   }
 

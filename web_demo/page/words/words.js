@@ -1,7 +1,7 @@
 // The page's own words in the language of its user, which is loaded before anything is shown. Knows the message files; must
 // not know where a message stands. A new message gets a key in every file; what people and the gateway say has none.
 
-import { nativeName, textDirection } from "../ui/languages.js";
+import { englishName, nativeName, textDirection } from "../ui/languages.js";
 import { loadPreference, savePreference } from "../ui/preferences.js";
 import { en } from "./en.js";
 
@@ -91,9 +91,9 @@ export function clock(at) {
 /**
  * The name of a language in the page's language.
  * @param {string} tag
- * @param {string} english Its English name.
+ * @param {string} [english] Its English name, where the gateway tells it.
  */
-export function languageName(tag, english) {
+export function languageName(tag, english = englishName(tag) || tag) {
   if (language === "en") return english;
   try {
     return new Intl.DisplayNames([language], { type: "language", fallback: "none" }).of(tag) ?? english;
