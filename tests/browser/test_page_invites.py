@@ -302,8 +302,8 @@ async def test_a_refresh_in_the_meeting_is_not_noticed(visit: Any) -> None:
         await join(page, "Ana", reads="ja")
         line.say({"type": "token.expiring", "expires_in_ms": 60_000})
         await until(lambda: len(line.refreshes) == 1)
-        await settled(await say(page, SENTENCE))
         assert line.refreshes == visited.tokens.given[-1:]
+        await settled(await say(page, SENTENCE))
         assert len(line.sockets) == 1
         await expect(alert(page)).to_be_hidden()
         await connected(page)
@@ -485,6 +485,10 @@ async def test_guest_of_a_keyed_gateway_joins_and_returns(open_page: OpenPage, t
             await page.reload()
             await connected(page)
             await expect(row(page, SENTENCE)).to_be_visible()
+            # A guest's token is enough to have a language detected.
+            await say(page, "Wir verschieben das auf Freitag.")
+            note = page.get_by_test_id("composer-note")
+            await expect(note).to_have_text("This looks like German, but English is chosen.")
 
 
 async def values(options: Locator) -> list[str]:

@@ -19,6 +19,8 @@ const CERTAIN = 0.9;
 const CHOSEN = 5;
 // Loading the gateway's model takes a second or so.
 const TIMEOUT_MS = 10_000;
+// How long a token is used: half of its time.
+const TOKEN_MS = 300_000;
 
 /** The likeliest first. @typedef {(text: string) => Promise<{detectedLanguage: string, confidence: number}[]>} Detect */
 
@@ -44,13 +46,17 @@ async function browsersDetector() {
  */
 export function gatewaysDetector(token) {
   let isThere = true;
+  let [kept, keptSince] = ["", -Infinity];
   return async (text) => {
     if (!isThere) return [];
     try {
-      const authorization = token && { Authorization: `Bearer ${await token()}` };
+      if (token && performance.now() - keptSince > TOKEN_MS) {
+        kept = await token();
+        keptSince = performance.now();
+      }
       const response = await fetch("./detect", {
         method: "POST",
-        headers: { "Content-Type": "application/json", ...authorization },
+        headers: { "Content-Type": "application/json", ...(kept && { Authorization: `Bearer ${kept}` }) },
         body: JSON.stringify({ q: text }),
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
