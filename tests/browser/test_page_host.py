@@ -283,6 +283,8 @@ async def test_locked_meeting_lets_nobody_in_and_the_host_stays_host_after_a_rel
             dialog = late.page.get_by_role("dialog", name="Join the meeting")
             await dialog.get_by_role("button", name="Join").click()
             await expect(late.page.get_by_role("alert")).to_contain_text("The host has locked this meeting")
+            speak = late.page.get_by_test_id("speak-too")
+            await expect(speak).to_be_hidden()
             # What is not known is not told: whether anybody has spoken.
             await expect(late.page.get_by_test_id("empty-state")).to_be_hidden()
             # Its link would lead others nowhere.
@@ -291,6 +293,7 @@ async def test_locked_meeting_lets_nobody_in_and_the_host_stays_host_after_a_rel
             await late.page.get_by_role("button", name="Try now").click()
             await connected(late.page)
             await expect(late.page.get_by_test_id("share")).to_be_visible()
+            await expect(speak).to_be_visible()
             await expect(late.page.get_by_test_id("empty-state")).to_be_visible()
 
 

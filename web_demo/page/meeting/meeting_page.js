@@ -481,8 +481,9 @@ export class MeetingPage {
   #onState(change) {
     const { state } = change;
     this.#composer.enabled = state !== "closed";
-    // Who is not let in has no meeting to lead others to.
+    // Who is not let in has no meeting to lead others to, nor one to speak in.
     if (this.#share !== null) this.#share.hidden = state === "closed";
+    this.#speaking.isOffered = state !== "closed";
     if (state === "reconnecting" || state === "loading") void this.#readinessPoller.check();
     if (state === "closed") this.#onClosed(change);
     if (state !== "open") return;

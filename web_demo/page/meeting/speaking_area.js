@@ -20,6 +20,11 @@ export class SpeakingArea {
     this.show(true);
   }
 
+  /** Whether readers are offered to speak, too. */
+  set isOffered(/** @type {boolean} */ isOffered) {
+    for (const part of this.#listening.children) part.toggleAttribute("hidden", !isOffered);
+  }
+
   get isSpeaking() {
     return !this.#composer.element.hidden;
   }
