@@ -360,6 +360,7 @@ class ClientSession:
         end_ms: float | None = None,
         traceparent: str | None = None,
         replaces: str | None = None,
+        participant: str | None = None,
     ) -> str:
         """Send the final text of utterance `id`, by default of a new one. Returns the utterance's id.
 
@@ -369,6 +370,8 @@ class ClientSession:
         `partial`. Times are rounded, and left out where they make no sense.
         replaces: an utterance of this session that this text corrects, for everybody and in the transcript;
         without text, it is taken back. Its id is what `final` has returned; with `~` and a number, one segment.
+        participant: as whom it was said, if that was an earlier session of the same person: who has the same
+        `person`.
         """
         id, rev = self._next(id, rev)
         if not text.strip() and replaces is None:
@@ -378,7 +381,7 @@ class ClientSession:
             return id
         times = position(start_ms, end_ms)
         try:
-            await self._queue(UtteranceFinal(id, rev, text, lang, *times, traceparent, replaces))
+            await self._queue(UtteranceFinal(id, rev, text, lang, *times, traceparent, replaces, participant))
         except ValueError:  # it is too long
             if self._outgoing.is_begun(id):
                 await self.cancel(id)

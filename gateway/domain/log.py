@@ -87,6 +87,19 @@ class Utterance(Struct, frozen=True):
     # Ids of earlier utterances of the same participant in whose place it stands. Without a text, they are taken
     # back.
     replaces: tuple[str, ...] = ()
+    # Where it stands then: offset of what was first said there, and when that was, in milliseconds since 1970.
+    # 0: where its own `Said` is.
+    place: int = 0
+    placed_ms: int = 0
+    # Who says it, as `grants.person_of`; empty: not known.
+    person: str = ""
+    # Participant who sends it, where that is not `participant` but the same person; empty: it is.
+    sender: str = ""
+
+    @property
+    def sent_by(self) -> str:
+        """The participant whose session is told what becomes of it."""
+        return self.sender or self.participant
 
     @property
     def key(self) -> UtteranceKey:
@@ -213,6 +226,22 @@ class Page(Struct, frozen=True):
     # Whether the meeting is recorded: if not, hardly anything is kept of it, for `event_log.unrecorded_s`.
     recorded: bool = True
     title: Title = NO_TITLE
+
+
+class Logged(Struct, frozen=True):
+    """An utterance that a meeting's log holds."""
+
+    utterance: Utterance
+    # Of its `Said`.
+    offset: int
+    # As in `Publication`.
+    at_ms: int
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Offset of what was first said where it stands, and when that was, in milliseconds since 1970."""
+        said = self.utterance
+        return (said.place, said.placed_ms) if said.place else (self.offset, self.at_ms)
 
 
 class Accepted(Struct, frozen=True):

@@ -15,6 +15,7 @@ from gateway.domain.grants import Grant, Issued, Revocation
 from gateway.domain.live import LiveEvent
 from gateway.domain.log import (
     Accepted,
+    Logged,
     LoggedMeeting,
     LogUsage,
     Page,
@@ -119,8 +120,8 @@ class EventLog(Protocol):
         `SessionReplaced` if it is not known and the session has another fence now, `LogUnavailable`.
         """
 
-    async def find_utterance(self, meeting: str, key: UtteranceKey) -> Utterance | None:
-        """An utterance as it was accepted. None: the log does not hold it. Raises `LogUnavailable`."""
+    async def find_utterance(self, meeting: str, key: UtteranceKey) -> Logged | None:
+        """An utterance as it was accepted, and where. None: the log does not hold it. Raises `LogUnavailable`."""
 
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
         """Append the outcome of what was promised. None if it has one already; then nothing was appended.

@@ -61,7 +61,7 @@ class Feed:
         Raises `SlowReader` when what comes next is not in the log any more.
         """
         for publication in self._seam.replay(page):
-            self._pass(publication, None)
+            self._pass(publication, None, page.first)
             if not self.live:  # else what is published next would overtake the rest
                 await self.outbox.room()
         if self._seam.trimmed:
@@ -76,15 +76,16 @@ class Feed:
         """What has no place in the order of the log."""
         self.outbox.put_shared(payload)
 
-    def _pass(self, publication: Publication, payload: Payload | None) -> None:
+    def _pass(self, publication: Publication, payload: Payload | None, first: int = 1) -> None:
+        """first: offset of the oldest that the log holds, as far as that matters."""
         self.passed = publication.offset
         wants, event = self._wants(publication), publication.event
         if isinstance(event, Said):
             said, delivery = event.utterance, None if payload is None else payload.delivery
-            if said.participant == self._participant and not said.continues:
+            if said.sent_by == self._participant and not said.continues:
                 self._put(Payload(accepted_message(said, publication.offset), delivery))
             if said.replaces:  # also to a reader who has only translations
-                self._put(Payload(replaced_message(said), delivery))
+                self._put(Payload(replaced_message(said, first), delivery))
         if wants:
             self._put(payload or Payload(publication_message(publication)))
 

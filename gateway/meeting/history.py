@@ -161,12 +161,13 @@ class History:
         return True
 
     def unfinished_segments(self, whole: UtteranceKey) -> list[UtteranceKey]:
-        """Those of one utterance that are not finished, by their keys."""
-        return [key for key, record in self._unfinished.items() if record.utterance.whole == whole]
+        """Those of one utterance that are not finished, by their keys; it may be known by its sender."""
+        unfinished = [(key, record.utterance) for key, record in self._unfinished.items()]
+        return [key for key, each in unfinished if whole in (each.whole, (each.sender, each.id))]
 
     def unfinished_by(self, participant: str) -> int:
         """How much of what a participant said is not finished."""
-        return sum(key[0] == participant for key in self._unfinished)
+        return sum(record.utterance.sent_by == participant for record in self._unfinished.values())
 
     def segments(self, whole: UtteranceKey) -> list[Utterance]:
         """The newest segments of one utterance without a gap, oldest first, as far as they are held."""
@@ -210,6 +211,13 @@ class History:
                 found.append(record)
         return found
 
+    def was_taken_back(self, key: UtteranceKey) -> bool:
+        """Whether nothing stands where this utterance stood, as far as that is held."""
+        record = self.get(key)
+        while record is not None and record.replaced_by is not None:
+            record = self.get(record.replaced_by)
+        return record is not None and record.utterance.is_taking_back
+
     def _correction_of(self, key: UtteranceKey, by: Utterance) -> Record | None:
         """What stands in place of an utterance that is not held any more, before `by` does."""
         for record in self._records.values():
@@ -235,10 +243,16 @@ class History:
         records = [record for record in self._records.values() if record.stands]
         return records[max(0, len(records) - self.keep) :]
 
+    def begins(self) -> int | None:
+        """Offset where a latecomer begins: of the oldest that is shown, or of what that replaces, if held."""
+        oldest = next((record.said for record in self._records.values()), 0)
+        places = ((record.utterance.place, record.said) for record in self.newest())
+        return min((place if place >= oldest else said for place, said in places), default=None)
+
     def said_by(self, participant: str) -> list[Record]:
         """What a participant said of all that is held here, oldest first."""
         held = {**self._records, **self._unfinished}
-        own = [record for record in held.values() if record.utterance.participant == participant]
+        own = [record for record in held.values() if record.utterance.sent_by == participant]
         return sorted(own, key=lambda record: record.said)
 
     def trim(self, first: int) -> None:

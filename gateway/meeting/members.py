@@ -64,7 +64,7 @@ class Member:
             case Said(utterance=said):
                 if said.is_taking_back:
                     return False
-                own = said.participant == self.participant
+                own = self.participant in (said.participant, said.sender)
                 asked = self.originals and publication.offset >= self.since
                 return own or asked or self.gets(said.lang, publication.offset)
             case Translated() | Untranslated() as outcome:

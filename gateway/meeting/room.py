@@ -344,7 +344,7 @@ class Room:
         """The position behind which a latecomer's stream begins. Raises `LogUnavailable`."""
         page = await self.log.read(self.id, self.offset, 1)
         self.history.trim(page.first)
-        return newest[0].said - 1 if (newest := self.history.newest()) else self.offset
+        return self.offset if (begins := self.history.begins()) is None else begins - 1
 
     async def reached(self, offset: int) -> None:
         """Wait until everything up to this offset was delivered; not for ever, and not once the room is closed."""
@@ -369,10 +369,10 @@ class Room:
         if (finished := self.history.end(outcome)) is not None:
             self._finished(finished)
 
-    def close_utterance(self, whole: UtteranceKey) -> None:
-        """No further segment of an utterance follows those that are in the log."""
+    def close_utterance(self, whole: UtteranceKey, sender: str = "") -> None:
+        """No further segment of an utterance follows those that are in the log. sender: as in `Utterance`."""
         if self.history.close(whole):
-            self._tell_finished(whole, failed=self.history.failed(whole))
+            self._tell_finished(sender or whole[0], whole[1], failed=self.history.failed(whole))
 
     async def stream_to(self, member: Member, feed: Feed) -> None:
         """Bring a member up to date and make its feed live. Raises `LogUnavailable` or `SlowReader`, as `Feed`."""
@@ -427,7 +427,7 @@ class Room:
         payload = Payload(publication_message(publication), delivery)
         event = publication.event
         if isinstance(event, Said):
-            participant = event.utterance.participant
+            participant = event.utterance.sent_by
             self.other_gateways.said(event.utterance.key)
             self.live.accepted(event.utterance, publication.offset, event.languages)
             for replaced in self.history.replaced(event.utterance):
@@ -455,14 +455,14 @@ class Room:
     def _finished(self, record: Record) -> None:
         if self.history.ends_whole(record):
             failed = record.failed or (record.utterance.is_segment and self.history.failed(record.utterance.whole))
-            self._tell_finished(record.utterance.whole, failed=failed)
+            self._tell_finished(record.utterance.sent_by, record.utterance.whole[1], failed=failed)
         if record.utterance.traceparent:
             utterances.finished(record.utterance.traceparent)
 
-    def _tell_finished(self, whole: UtteranceKey, *, failed: bool) -> None:
-        speaker = self.members.get(whole[0])
+    def _tell_finished(self, sender: str, utterance: str, *, failed: bool) -> None:
+        speaker = self.members.get(sender)
         if speaker is not None and speaker.on_finished is not None:
-            speaker.on_finished(whole[1], failed)
+            speaker.on_finished(utterance, failed)
 
     async def _logged(self, after: int) -> AsyncIterator[Publication]:
         """Everything behind a position that the log holds when it is read. Raises `LogUnavailable`."""

@@ -62,7 +62,7 @@ _MESSAGES: tuple[Struct, ...] = (
     m.UtteranceAccepted(id="u1", rev=3, offset=12),
     m.UtteranceCancelled(participant=_ANA, utterance="u2"),
     m.Caption(**_SAID, speaker="Ana", lang="en", text="Good morning.", final=True, offset=12),
-    m.UtteranceReplaced(participant=_ANA, utterances=["u1"], by="u4"),
+    m.UtteranceReplaced(participant=_ANA, utterances=["u1"], by="u4", place=1, at_ms=1_790_000_000_000),
     m.TranslationDelta(**_SAID, lang="ja", committed="おはよう", tentative="ござ"),
     m.TranslationFinal(
         **_SAID,

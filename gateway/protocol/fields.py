@@ -105,6 +105,14 @@ Replaces = Annotated[
         "Without a text, it is taken back."
     ),
 ]
+EarlierSelf = Annotated[
+    str,
+    about(
+        "With `replaces`: the participant as whom you said it, if that was an earlier session of yours, with the "
+        "same `person`. Null: this session's.",
+        "id_chars",
+    ),
+]
 # Not bounded: words are not refused for the sake of their times (`checks.position`).
 StartMillis = Annotated[
     float,
@@ -147,6 +155,16 @@ SaidRev = Annotated[int, about("Revision of the utterance that this belongs to."
 Position = Annotated[int, about("Position in the meeting's log, within its `epoch`.")]
 AtMs = Annotated[
     int | UnsetType, about("When it came into the log: Unix time in milliseconds, by the gateway's clock.")
+]
+Place = Annotated[
+    int | UnsetType,
+    about(
+        "Position in the log of what was first said where `by` stands. Absent: not known, or not kept any more; "
+        "`by` stands where its own caption is."
+    ),
+]
+PlacedMs = Annotated[
+    int | UnsetType, about("When that was said: Unix time in milliseconds, by the gateway's clock.")
 ]
 Recorded = Annotated[
     bool | UnsetType,

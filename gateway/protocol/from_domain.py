@@ -59,9 +59,15 @@ def caption_message(utterance: Utterance, offset: int | None = None, at_ms: int 
     )
 
 
-def replaced_message(said: Utterance) -> UtteranceReplaced:
-    """What readers are told of an utterance that stands in place of others, before its caption."""
-    return UtteranceReplaced(said.participant, list(said.replaces), None if said.is_taking_back else said.id)
+def replaced_message(said: Utterance, first: int = 1) -> UtteranceReplaced:
+    """What readers are told of an utterance that stands in place of others, before its caption.
+
+    first: offset of the oldest that the log holds. What replaces something older has no place but its own.
+    """
+    if said.is_taking_back:
+        return UtteranceReplaced(said.participant, list(said.replaces), None)
+    place, at_ms = (said.place, said.placed_ms) if said.place >= first else (UNSET, UNSET)
+    return UtteranceReplaced(said.participant, list(said.replaces), said.id, place, at_ms)
 
 
 def publication_message(publication: Publication) -> Caption | TranslationFinal | TranslationFailed:

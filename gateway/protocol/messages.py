@@ -106,6 +106,7 @@ class UtteranceFinal(ClientStruct, frozen=True, tag="utterance.final"):
     end_ms: fields.EndMillis | None = None
     traceparent: fields.Traceparent | None = None
     replaces: fields.Replaces | None = None
+    participant: fields.EarlierSelf | None = None
 
 
 class UtteranceCancel(ClientStruct, frozen=True, tag="utterance.cancel"):
@@ -292,12 +293,15 @@ class Caption(ServerStruct, frozen=True, tag="caption"):
 class UtteranceReplaced(ServerStruct, frozen=True, tag="utterance.replaced"):
     """Utterances that are final were corrected or taken back by who said them; their translations count no more.
 
-    Show `by`, of which caption and translations follow, in place of them; null: remove them. It may come again.
+    Show `by`, of which caption and translations follow, in place of them, or at `place` if you do not show them;
+    null: remove them. It may come again.
     """
 
     participant: fields.Who
     utterances: Annotated[list[str], about("Their ids, in the order in which they were said.")]
     by: Annotated[str | None, about("The id of the correction; null: they were taken back.")]
+    place: fields.Place = UNSET
+    at_ms: fields.PlacedMs = UNSET
 
 
 class TranslationDelta(ServerStruct, frozen=True, tag="translation.delta"):

@@ -89,7 +89,7 @@ class LocalSession:
 
     def connect(self, feed: Feed, state: SessionState, finish: Finish) -> None:
         """A connection: the first one, or one that goes on with the session."""
-        state.participant = self.member.participant
+        state.participant, state.person = self.member.participant, self.member.person
         state.is_muted = partial(self.room.presence.is_muted, self.member)
         self.member.feed, self.state, self.finish = feed, state, finish
         self.away_since_s = self.restored_s = None
@@ -177,7 +177,7 @@ def recalled(room: Room, record: SessionRecord, limits: Limits) -> SessionState:
     If it sends an older final again, the log recognises that.
     """
     state = SessionState(limits)
-    state.participant, state.grant = record.participant, record.grant
+    state.participant, state.person, state.grant = record.participant, record.person, record.grant
     for said in room.history.said_by(record.participant):
         missing = bool(said.missing())
         if not said.utterance.is_segment:

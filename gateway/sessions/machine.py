@@ -342,7 +342,8 @@ class SessionState:
     def __init__(self, limits: Limits, rank: Rank = lambda _text, _languages: ()) -> None:
         self.state = State.AWAITING_START
         self.name = ""
-        self.participant = ""  # given by the meeting, once joined
+        # Given by the meeting, once joined; the second as `grants.person_of`.
+        self.participant = self.person = ""
         self.reads: tuple[str, ...] = ()
         self.speaks: str | None = None
         self.stability: Stability = "live"
@@ -568,7 +569,7 @@ class SessionState:
                 f"{unfinished} utterances of this session are not finished yet.", retry_after_ms=500
             )
         self._options.cut_history()
-        if message.replaces is not None:
+        if message.replaces is not None and self._speaks_for(message) == self.participant:
             self._forget_text(whole_id(message.replaces))
         shown = self._languages.shown(message.id)
         utterance = self._utterance(message, lang)
@@ -696,6 +697,12 @@ class SessionState:
         self.state = State.CLOSED
         return [Close(CloseCode.TOKEN_EXPIRED, TokenExpired(self._why)) if self._why else Close(CloseCode.NORMAL)]
 
+    def _speaks_for(self, message: UtterancePartial | UtteranceFinal) -> str:
+        """The participant who said it: of a correction perhaps another session of the same person."""
+        if isinstance(message, UtteranceFinal) and message.replaces is not None and message.participant:
+            return message.participant
+        return self.participant
+
     def _utterance(self, message: UtterancePartial | UtteranceFinal, lang: str) -> Utterance:
         """lang: as told, or `AUTO`."""
         is_final, detected = isinstance(message, UtteranceFinal), lang == AUTO
@@ -710,7 +717,9 @@ class SessionState:
             message,
             self._rules.supported().options,
             lang=lang,
-            participant=self.participant,
+            participant=(participant := self._speaks_for(message)),
+            sender="" if participant == self.participant else self.participant,
+            person=self.person,
             speaker=self.name,
             final=is_final,
             detected=detected,

@@ -28,6 +28,8 @@ class _Said(TypedDict):
 
     lang: str
     participant: str
+    sender: str
+    person: str
     speaker: str
     final: bool
     detected: bool
@@ -98,6 +100,8 @@ class SessionRules:
             raise InvalidValue(
                 "An id must not end with ~ and a number: so do those of later segments.", field="id"
             )
+        if isinstance(message, UtteranceFinal):
+            checks.check_length(message.participant or "", self.limits.id_chars, "participant")
         if isinstance(message, UtteranceFinal) and message.replaces is not None:
             self._correction(message, message.replaces)
         else:

@@ -21,6 +21,7 @@ from gateway.domain.errors import SessionReplaced, UtteranceFinished
 from gateway.domain.log import (
     Accepted,
     LogBounds,
+    Logged,
     LoggedMeeting,
     LogUsage,
     Owed,
@@ -296,10 +297,15 @@ class MemoryEventLog:
         owned = tuple(lang for lang, promise in said.unfinished.items() if promise.owner == self._gateway)
         return Accepted(said.offset, unfinished, owned, known, last)
 
-    async def find_utterance(self, meeting: str, key: UtteranceKey) -> Utterance | None:
+    async def find_utterance(self, meeting: str, key: UtteranceKey) -> Logged | None:
         known = self._store.meetings.get(meeting)
         said = known.by_key.get(key) if known is not None else None
-        return said.utterance if said is not None else None
+        if said is None or not said.held:
+            return None
+        for publication in self._store.logs.read(meeting, said.offset - 1, 1).publications:
+            if publication.offset == said.offset:
+                return Logged(said.utterance, said.offset, publication.at_ms)
+        return None
 
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
         known = self._store.meetings.get(meeting)

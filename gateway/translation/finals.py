@@ -290,7 +290,7 @@ class Finals:
                     traceparent=utterance.traceparent,
                 )
             )
-        account = room.account_of(utterance.participant)
+        account = room.account_of(utterance.sent_by)
         lane = self._partials.died_on(room, utterance.key)
         tickets = self._scheduler.admit(room.id, requests, account=account, promised=promised, suspected_on=lane)
         return dict(zip(languages, tickets, strict=True))

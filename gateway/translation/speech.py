@@ -29,6 +29,7 @@ from gateway.domain.errors import (
 )
 from gateway.domain.log import (
     Accepted,
+    Logged,
     Utterance,
     UtteranceKey,
     cut_context,
@@ -166,32 +167,39 @@ class Speech:
         """Accept what corrects an earlier utterance or takes it back. Raises also `UnknownUtterance`."""
         if (logged := await room.log.find_utterance(room.id, utterance.key)) is None:
             self._check_in_flight(room, utterance)
-            (name,) = utterance.replaces
-            utterance = replace(utterance, replaces=await self._segments_of(room, utterance.participant, name))
+            utterance = await self._in_place(room, utterance)
         else:
-            utterance = replace(utterance, replaces=logged.replaces)
+            _check_person(utterance, logged)
+            utterance = replace(utterance, replaces=logged.utterance.replaces)
         accepted = await self._finals.accept(room, utterance, fence)
         if accepted.known:
-            room.close_utterance(utterance.key)
+            room.close_utterance(utterance.key, utterance.sender)
         return accepted
 
-    async def _segments_of(self, room: Room, participant: str, name: str) -> tuple[str, ...]:
-        """The ids of what a correction names: one segment, or all that the log has of an utterance."""
-        found = []
+    async def _in_place(self, room: Room, correction: Utterance) -> Utterance:
+        """With the ids of what it names, one segment or all that the log has of an utterance, and its place."""
+        (name,) = correction.replaces
+        found: list[Logged] = []
         ids = [whole_id(name) if segment_number(name) == 1 else name]
         if not is_segment_id(name):
             ids += [segment_id(name, number) for number in range(2, _MOST_REPLACED + 2)]
         for id in ids:
-            logged = await room.log.find_utterance(room.id, (participant, id))
-            if logged is None or logged.is_taking_back:
+            logged = await room.log.find_utterance(room.id, (correction.participant, id))
+            if logged is None or logged.utterance.is_taking_back:
                 break
-            found.append(id)
+            _check_person(correction, logged)
+            found.append(logged)
         if len(found) > _MOST_REPLACED:
             raise LimitExceeded(f"More than {_MOST_REPLACED} segments; name them one by one.", field="replaces")
-        if not found and room.recorded:
-            raise UnknownUtterance("The log has no such utterance of this participant.", field="replaces")
-        # Where nothing is kept, readers may still have it.
-        return tuple(found) or tuple(ids[:1])
+        if not found and (room.recorded or correction.sender):
+            raise _unknown()
+        if not found:  # where nothing is kept, readers may still have it
+            return replace(correction, replaces=tuple(ids[:1]))
+        first = found[0]
+        # Where something was taken back nothing stands: what corrects it then is a new line.
+        place, placed_ms = (0, 0) if room.history.was_taken_back(first.utterance.key) else first.place
+        replaces = tuple(each.utterance.id for each in found)
+        return replace(correction, replaces=replaces, place=place, placed_ms=placed_ms)
 
     def withdraw(self, room: Room, key: UtteranceKey, wait_s: float = 0.0) -> None:
         """The speaker gives an utterance up: what is not settled of it goes from every screen.
@@ -244,7 +252,8 @@ class Speech:
         try:
             accepted = await self._finals.accept(room, utterance, fence)
         except UtteranceFinished:
-            logged = await room.log.find_utterance(room.id, utterance.key)
+            held = await room.log.find_utterance(room.id, utterance.key)
+            logged = None if held is None else held.utterance
             if logged is None and (least := spoken.text.least(segment, whole.lang)) != segment:
                 # The log has trimmed its words: better say some of them twice than others never.
                 await self._accept(room, spoken, whole, least, fence, continues=True)
@@ -266,8 +275,8 @@ class Speech:
                 return accepted
             return None
         if accepted.known and continues:
-            logged = await room.log.find_utterance(room.id, utterance.key)
-            if logged is not None and not logged.continues:
+            held = await room.log.find_utterance(room.id, utterance.key)
+            if held is not None and not held.utterance.continues:
                 raise UtteranceFinished(
                     "This utterance is final already, with another text; use a new id.", field="id"
                 )
@@ -391,6 +400,17 @@ class Speech:
                 del of_room[key[0]]
             if not of_room:
                 del self._open[room]
+
+
+def _unknown() -> UnknownUtterance:
+    return UnknownUtterance("The log has no such utterance of this participant.", field="replaces")
+
+
+def _check_person(correction: Utterance, logged: Logged) -> None:
+    """Whether its sender may speak for the participant. Raises `UnknownUtterance`, as if it were not there."""
+    said_by = logged.utterance.person
+    if correction.sender and (not said_by or said_by != correction.person):
+        raise _unknown()
 
 
 def _rest_key(whole: UtteranceKey, taken: int) -> UtteranceKey:

@@ -60,6 +60,75 @@ async def test_a_correction_changes_the_row_in_place_for_everybody(
         assert (await scan(bo)).serious == []
 
 
+async def test_latecomers_see_a_correction_where_and_when_the_first_text_was(
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
+) -> None:
+    meeting = new_meeting()
+    address = f"{gateway.url}/?meeting={meeting}"
+    async with open_page(address, **DESKTOP) as anas, open_page(f"{gateway.url}/healthz", **PHONE) as bos:
+        bos.allow("favicon.ico")
+        ana, bo = anas.page, bos.page
+        await join(ana, "Ana", reads="ja")
+        for text in ("We meet on Tuesday.", "Bring the slides."):
+            await settled(await say(ana, text))
+        said_at = await row(ana, "Tuesday").locator("time").get_attribute("datetime")
+        await row(ana, "Tuesday").get_by_test_id("correct").click()
+        await ana.get_by_test_id("text").fill("We meet on Thursday.")
+        await ana.get_by_test_id("send").click()
+        await settled(row(ana, "Thursday"))
+        await settled(await say(ana, "Any questions?"))
+        await bo.goto(address)
+        await join(bo, "Bo", reads="ja", speaks=False)
+        for page in (ana, bo):
+            expected = ["[ja] We meet on Thursday.", "[ja] Bring the slides.", "[ja] Any questions?"]
+            await expect(cell(page, "ja")).to_have_text(expected)
+            await expect(row(page, "Thursday").locator("time")).to_have_attribute("datetime", str(said_at))
+            await expect(row(page, "Thursday").get_by_test_id("corrected")).to_be_visible()
+        await expect(bo.get_by_test_id("earlier")).to_be_hidden()  # there is nothing before it
+        await bo.screenshot(path=artifacts / "corrected-latecomer.png")
+        # An overlay begins with what was said last, not with what was corrected last.
+        await row(ana, "Thursday").get_by_test_id("correct").click()
+        await ana.get_by_test_id("text").fill("We meet on Friday.")
+        await ana.get_by_test_id("send").click()
+        await expect(cell(bo, "ja").first).to_have_text("[ja] We meet on Friday.")
+        await bo.goto(f"{gateway.url}/?view=captions&meeting={meeting}&lang=ja")
+        await expect(bo.get_by_test_id("captions-ja")).to_contain_text("Any questions?")
+
+
+async def test_what_one_said_before_a_reload_can_be_corrected_and_taken_back(
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
+) -> None:
+    address = f"{gateway.url}/?meeting={new_meeting()}"
+    async with open_page(address, **DESKTOP) as anas, open_page(address, **PHONE) as bos:
+        ana, bo = anas.page, bos.page
+        await join(ana, "Ana", reads="en")
+        await join(bo, "Bo", reads="ja")
+        for text in ("We meet on Tuesday.", "My number is 1234.", "Bring the slides."):
+            await settled(await say(ana, text))
+        for _ in range(2):
+            await ana.reload()
+            await connected(ana)
+        await ana.screenshot(path=artifacts / "reloaded.png")
+        await row(ana, "Tuesday").get_by_role("button", name="Correct this sentence").click()
+        await ana.get_by_test_id("text").fill("We meet on Thursday.")
+        await ana.get_by_test_id("send").click()
+        await row(ana, "1234").get_by_role("button", name="Take back this sentence").click()
+        await ana.get_by_test_id("confirm-action").click()
+        await expect(cell(bo, "ja")).to_have_text(["[ja] We meet on Thursday.", "[ja] Bring the slides."])
+        await expect(cell(ana, "en")).to_have_text(["We meet on Thursday.", "Bring the slides."])
+        # The correction is one's own as well.
+        await row(ana, "Thursday").get_by_test_id("correct").click()
+        await ana.get_by_test_id("text").fill("We meet on Friday.")
+        await ana.get_by_test_id("send").click()
+        await expect(cell(bo, "ja").first).to_have_text("[ja] We meet on Friday.")
+        await ana.screenshot(path=artifacts / "reloaded-corrected.png")
+        # Nobody else's words: also not of those who were reloaded.
+        await bo.reload()
+        await connected(bo)
+        await expect(row(bo, "Friday")).to_be_visible()
+        await expect(bo.get_by_test_id("correct").filter(visible=True)).to_have_count(0)
+
+
 async def test_a_correction_is_given_up(gateway: GatewayProcess, open_page: OpenPage) -> None:
     async with open_page(f"{gateway.url}/?meeting={new_meeting()}", **DESKTOP) as watch:
         page = watch.page
@@ -143,8 +212,9 @@ async def test_what_was_said_earlier_is_as_it_was_corrected(gateway: GatewayProc
             page = watch.page
             await join(page, "Bo", reads="en", speaks=False)
             await connected(page)
-            # Where it stands is not known yet.
-            await expect(cell(page, "en").last).to_have_text("No mistake.")
+            # It is older than what a latecomer gets, and stands before that.
+            await expect(cell(page, "en").first).to_have_text("No mistake.")
+            await expect(cell(page, "en").last).to_have_text("Sentence 39.")
             await page.get_by_test_id("earlier").click()
             await expect(cell(page, "en").first).to_have_text("First of all.")
             texts = await rows_of(page, "en")

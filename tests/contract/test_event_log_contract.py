@@ -18,7 +18,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gateway.domain.log import NO_TITLE, LoggedEvent, Page, Publication, Said, Title, Translated, Untranslated
+from gateway.domain.log import (
+    NO_TITLE,
+    Logged,
+    LoggedEvent,
+    Page,
+    Publication,
+    Said,
+    Title,
+    Translated,
+    Untranslated,
+)
 from gateway.domain.ports import EventLog
 from tests.contract.stores import STORES, OpenStore, Store
 from tests.logs import append, nothing, offsets, said, texts, translated, untranslated, utterance
@@ -77,8 +87,10 @@ async def test_an_utterance_is_found_by_its_key(log: EventLog) -> None:
     second = replace(first, id="u~2", text="two", part_of="u", continues=False)
     for spoken in (first, second):
         await log.accept("standup", spoken)
-    for spoken in (first, second):
-        assert await log.find_utterance("standup", spoken.key) == spoken
+    held = (await log.read("standup", after=0)).publications
+    for spoken, publication in zip((first, second), held, strict=True):
+        logged = Logged(spoken, publication.offset, publication.at_ms)
+        assert await log.find_utterance("standup", spoken.key) == logged
     assert await log.find_utterance("standup", ("ben", "u")) is None
     assert await log.find_utterance("retro", ("ana", "u")) is None
 

@@ -292,6 +292,17 @@ def test_what_is_replaced_or_taken_back_takes_no_place() -> None:
     assert log.history.get(("p", "a")) is None
 
 
+def test_latecomers_begin_where_what_was_corrected_stands_if_that_is_held() -> None:
+    log = Log(keep=4)
+    assert log.history.begins() is None
+    for name in "abc":
+        log.said(name)
+    log.publish(Said(replace(spoken("a2"), replaces=("a",), place=1), ()))
+    assert (log.newest, log.history.begins()) == (["b", "c", "a2"], 1)
+    log.said("d")
+    assert (log.newest, log.history.begins()) == (["b", "c", "a2", "d"], 2)
+
+
 def test_corrections_without_end_are_not_all_held() -> None:
     log = Log(keep=3)
     for name in "abc":

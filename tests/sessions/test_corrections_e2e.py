@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from gateway.client.lines import Line, Lines
@@ -181,6 +182,119 @@ async def test_an_utterance_in_segments_is_corrected_as_a_whole_or_one_by_one() 
         await says(d, ana, "e", "Short.", "u")
         (spoken,) = (await read(d)).utterances
         assert (spoken.utterance.text, set(spoken.replaces)) == ("Short.", {"u", "u~2", "u~3", "c", "d"})
+
+
+# ---------------------------------------------------------------- where a correction stands
+
+
+def places(messages: list[Any]) -> list[tuple[Any, ...]]:
+    return [(each.by, each.place, each.at_ms) for each in messages if isinstance(each, UtteranceReplaced)]
+
+
+@pytest.mark.parametrize("named", ["1", "2"])
+async def test_everybody_is_told_where_and_when_what_was_corrected_was_said(named: str) -> None:
+    async with talk() as (d, ana, bo):
+        await says(d, ana, "1", "On Tuesday.")
+        await says(d, ana, "x", "At ten.")
+        at_ms = (await d.core.log.read("m", 0)).publications[0].at_ms
+        d.core.log.store.logs._wall_clock = lambda: at_ms / 1_000 + 60
+        await says(d, ana, "2", "On Wednesday.", "1")
+        await says(d, ana, "3", "On Thursday.", named)
+        expected = [("2", 1, at_ms), ("3", 1, at_ms)]
+        assert places(await bo[1].received()) == expected
+        late = await joined(d, reads=["en"])
+        assert places(await late[1].received()) == expected
+        first = (await read(d)).utterances[0]
+        assert (first.utterance.id, first.offset, first.at_ms) == ("3", 1, at_ms)
+
+
+async def test_a_new_line_in_place_of_what_was_taken_back_has_no_other_place() -> None:
+    async with talk() as (d, ana, bo):
+        for id, text, replaces in (("1", "On Tuesday.", None), ("2", "", "1"), ("3", "On Thursday.", "1")):
+            await says(d, ana, id, text, replaces)
+        assert places(await bo[1].received()) == [(None, UNSET, UNSET), ("3", UNSET, UNSET)]
+
+
+async def test_what_corrects_something_that_was_trimmed_since_stands_where_it_is() -> None:
+    said = Utterance("2", 1, "Thursday.", "en", "ana", "Ana", final=True, replaces=("1",), place=4, placed_ms=7)
+    for first, expected in ((4, ("2", 4, 7)), (5, ("2", UNSET, UNSET))):
+        outbox = Outbox(10**7)
+        feed = Feed(outbox, 8, participant="bo", wants=_wants)
+        await feed.replay(Page("e", first, 9, (Publication(9, 9, Said(said)),)))
+        assert places([payload.message for payload in await outbox.get()]) == [expected]
+
+
+# ---------------------------------------------------------------- what an earlier session said
+
+
+async def corrects_as(
+    d: Desk, by: tuple[Entry, Connection], id: str, text: str, replaces: str, participant: str
+) -> bool:
+    final = UtteranceFinal(id, 1, text, replaces=replaces, participant=participant)
+    return await d.sessions.accept(by[0].session, only(Accept, by[1].send(final)))
+
+
+async def test_the_same_person_corrects_what_an_earlier_session_said() -> None:
+    async with two() as g:
+        ana = await joined(g.here, name="Ana", speaks="en", guest="ana's")
+        before = ana[0].session.member.participant
+        bo = await joined(g.here, reads=["en", "de"], stability="final")
+        await says(g.here, ana, "1", "On Tuesday.")
+        await translate(g.here, "Am Dienstag.")
+        g.here.sessions.local.end(ana[0].session)
+        again = await joined(g.there, name="Ana", speaks="en", guest="ana's")
+        await bo[1].received()
+        await again[1].received()
+        assert not await corrects_as(g.there, again, "2", "On Thursday.", "1", before)
+        await translate(g.there, "Am Donnerstag.")
+        assert again[1].state.in_flight == 0
+        shown = ("replaced", ["1"], "2"), ("caption", "2", "On Thursday.")
+        assert brief(await again[1].received()) == [("accepted", "2"), *shown]
+        heard = await bo[1].received()
+        assert brief(heard) == [*shown, ("translationfinal", "2", "Am Donnerstag.")]
+        assert {each.participant for each in heard if isinstance(each, Caption | UtteranceReplaced)} == {before}
+        again[1].state._known.forget("2")  # the answer was lost
+        assert await corrects_as(g.there, again, "2", "On Thursday.", "1", before)
+        await corrects_as(g.there, again, "3", "", "2", before)
+        assert texts(await read(g.here)) == []
+
+
+@pytest.mark.parametrize(("own", "other"), [("ana's", "eve's"), ("ana's", None), (None, None)])
+async def test_nobody_corrects_what_somebody_else_said(own: str | None, other: str | None) -> None:
+    async with desk() as d:
+        ana = await joined(d, name="Ana", speaks="en", guest=own)
+        eve = await joined(d, name="Eve", speaks="en", guest=other)
+        await says(d, ana, "1", "On Tuesday.")
+        await says(d, ana, "2", "On Thursday.", "1")
+        participant = ana[0].session.member.participant
+        for id, text, replaces in (("9", "Never.", "1"), ("9", "", "2"), ("2", "On Thursday.", "1")):
+            with pytest.raises(UnknownUtterance) as refused:
+                await corrects_as(d, eve, id, text, replaces, participant)
+            assert refused.value.field == "replaces"
+        assert texts(await read(d)) == ["On Thursday."]
+
+
+async def test_where_nothing_is_kept_nobody_corrects_an_earlier_session() -> None:
+    async with desk(log=Log(store=usual(MemoryStore, record=False))) as d:
+        ana = await joined(d, speaks="en", guest="ana's")
+        await says(d, ana, "1", "On Tuesday.")
+        d.core.log.store.meeting("m").by_key.clear()  # some seconds later
+        again = await joined(d, speaks="en", guest="ana's")
+        with pytest.raises(UnknownUtterance):
+            await corrects_as(d, again, "2", "On Thursday.", "1", ana[0].session.member.participant)
+
+
+async def test_the_translation_of_a_correction_is_cancelled_by_who_sent_it() -> None:
+    async with talk() as (d, _ana, bo):
+        ana = await joined(d, name="Ana", speaks="en", guest="ana's")
+        again = await joined(d, name="Ana", speaks="en", guest="ana's")
+        await says(d, ana, "1", "On Tuesday.")
+        await translate(d, "Am Dienstag.")
+        await corrects_as(d, again, "2", "On Thursday.", "1", ana[0].session.member.participant)
+        await until(d.core.engine.pending)
+        d.sessions.cancel(again[0].session, "2")
+        await d.core.finals.quiet()
+        assert ("failed", "2", "cancelled") in brief(await bo[1].received())
 
 
 # ---------------------------------------------------------------- what is refused

@@ -16,14 +16,14 @@ async function say(session, ...texts) {
 
 test("a correction and what takes something back are sent, and queued, with what they replace", async () => {
   const session = new Session();
-  session.client.final({ text: "", lang: "en", id: "b", replaces: "u1" });
+  session.client.final({ text: "", lang: "en", id: "b", replaces: "u1", participant: "before" });
   await settle();
   assert.deepEqual(session.of("utterance.queued"), [
     { type: "utterance.queued", id: "b", lang: "en", text: "", replaces: "u1" },
   ]);
   const socket = await session.open();
-  const { id, text, replaces } = socket.take("utterance.final");
-  assert.deepEqual([id, text, replaces], ["b", "", "u1"]);
+  const { id, text, replaces, participant } = socket.take("utterance.final");
+  assert.deepEqual([id, text, replaces, participant], ["b", "", "u1", "before"]);
   assert.deepEqual(session.of("utterance.refused"), []);
 });
 

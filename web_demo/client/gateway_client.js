@@ -259,7 +259,8 @@ export class GatewayClient {
   /**
    * Send a complete utterance, after those before it were answered, and again until it is accepted or refused for good.
    * One without text cancels what was begun. With `replaces` it corrects an utterance that was accepted, for everybody and in
-   * the transcript; without text it takes it back.
+   * the transcript; without text it takes it back. `participant`: as whom it was said, if that was an earlier session of the
+   * same person, who has the same `person`.
    * @param {Said} said `id`: an utterance that began with `partial`, or one to try again.
    * @returns {string} The utterance's id.
    */

@@ -64,7 +64,7 @@
  * @typedef {{type: "caption", participant: string, utterance: string, speaker: string, lang: string, rev: number,
  *   text: string, final: boolean, offset: number | null, at_ms?: number}} Caption
  * @typedef {{type: "utterance.replaced", participant: string, utterances: string[],
- *   by: string | null}} UtteranceReplaced
+ *   by: string | null, place?: number, at_ms?: number}} UtteranceReplaced
  * @typedef {{type: "translation.delta", participant: string, utterance: string, lang: string, rev: number,
  *   committed: string, tentative: string}} TranslationDelta
  * @typedef {{type: "translation.final", participant: string, utterance: string, speaker: string, lang: string,

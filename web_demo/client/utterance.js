@@ -19,8 +19,10 @@ function randomId() {
  * @property {string | undefined} [traceparent] The span that a final belongs to in a trace of yours (W3C Trace Context).
  * @property {string | undefined} [replaces] An utterance of this client that a final corrects, or takes back if it has no
  *   text; with `~` and a number, one segment of it.
+ * @property {string | undefined} [participant] With `replaces`: as whom it was said, if that was an earlier session of the
+ *   same person.
  */
-/** What else is sent with it. @typedef {Pick<Said, "start_ms" | "end_ms" | "traceparent" | "replaces">} Times */
+/** What else is sent with it. @typedef {Omit<Said, "text" | "lang" | "id">} Times */
 
 export class Utterance {
   text = "";

@@ -147,9 +147,9 @@ export class UtteranceSender {
    * @param {Utterance} utterance
    * @returns {boolean} False if it is too large: the gateway's refusal could not name the utterance.
    */
-  #sendRevision(type, { id, rev, text, lang, times: { traceparent, replaces, ...times } }) {
+  #sendRevision(type, { id, rev, text, lang, times: { traceparent, replaces, participant, ...times } }) {
     if (this.limits !== null && [...id].length > this.limits.id_chars) return false;
-    const ofFinal = type === "utterance.final" ? { traceparent, replaces } : {};
+    const ofFinal = type === "utterance.final" ? { traceparent, replaces, participant } : {};
     const message = { type, id, rev, text, lang: lang || null, ...position(times), ...ofFinal };
     return this.#session.send(message, this.limits?.message_bytes);
   }

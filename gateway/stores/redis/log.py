@@ -27,6 +27,7 @@ from gateway.domain.errors import LogUnavailable, SessionReplaced, UtteranceFini
 from gateway.domain.log import (
     Accepted,
     LogBounds,
+    Logged,
     LoggedMeeting,
     LogUsage,
     Page,
@@ -311,15 +312,15 @@ class RedisEventLog:
             last=int(last),
         )
 
-    async def find_utterance(self, meeting: str, key: UtteranceKey) -> Utterance | None:
+    async def find_utterance(self, meeting: str, key: UtteranceKey) -> Logged | None:
         reply = await self._run("find_utterance", meeting, entries.key_digest(key))
         if not reply:
             return None
         page = await self.read(meeting, int(reply[0]) - 1, 1)
-        events = [publication.event for publication in page.publications]
-        return next(
-            (event.utterance for event in events if isinstance(event, Said) and event.utterance.key == key), None
-        )
+        for publication in page.publications:
+            if isinstance(said := publication.event, Said) and said.utterance.key == key:
+                return Logged(said.utterance, publication.offset, publication.at_ms)
+        return None
 
     async def conclude(self, meeting: str, outcome: Translated | Untranslated) -> Publication | None:
         translated = int(isinstance(outcome, Translated))

@@ -421,11 +421,11 @@ export class MeetingPage {
   }
 
   /** @param {Entry} entry */
-  async #takeBack({ utterance, text }) {
+  async #takeBack({ participant, utterance, text }) {
     const title = t("transcript.take_back_title");
     const texts = [text, t("transcript.take_back_text")];
     if (!(await confirmed({ title, texts, action: t("transcript.take_back") }))) return;
-    this.#client.final({ text: "", replaces: segmentOf(utterance) });
+    this.#client.final({ text: "", replaces: segmentOf(utterance), participant });
   }
 
   #retry() {

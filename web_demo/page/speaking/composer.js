@@ -139,7 +139,7 @@ export class Composer {
   #draft;
   /**
    * What is being corrected, and what was in the field and spoken before.
-   * @type {{replaces: string, said: string, saidIn: string, text: string, lang: string} | undefined}
+   * @type {{replaces: string, participant: string, said: string, saidIn: string, text: string, lang: string} | undefined}
    */
   #correction;
   /** Corrections that were sent and not answered, by utterance. @type {Map<string, {text: string, lang: string}>} */
@@ -299,15 +299,15 @@ export class Composer {
 
   /**
    * Let the user correct what they have said; what they were typing comes back after that.
-   * @param {{utterance: string, text: string, lang: string}} said
+   * @param {{participant: string, utterance: string, text: string, lang: string}} said `participant`: as whom.
    */
-  correct({ utterance, text, lang }) {
+  correct({ participant, utterance, text, lang }) {
     this.#endCorrection();
     clearTimeout(this.#pauseTimer);
     this.#cancelDraftUnless("");
     const before = { text: this.#text.value, lang: this.lang };
     this.#write(text, lang);
-    this.#correction = { replaces: segmentOf(utterance), said: text, saidIn: this.lang, ...before };
+    this.#correction = { replaces: segmentOf(utterance), participant, said: text, saidIn: this.lang, ...before };
     this.#correcting.replaceChildren(
       t("composer.correcting"),
       " ",
@@ -509,9 +509,9 @@ export class Composer {
     const text = this.#typed;
     if (text && this.#correction) {
       const { lang } = this;
-      const { replaces, said, saidIn } = this.#correction;
+      const { replaces, participant, said, saidIn } = this.#correction;
       if (text !== said || lang !== saidIn) {
-        this.#corrections.set(this.#client.final({ text, lang, replaces }), { text, lang });
+        this.#corrections.set(this.#client.final({ text, lang, replaces, participant }), { text, lang });
       }
       this.#endCorrection();
     } else if (text) {
@@ -615,7 +615,7 @@ export class Composer {
 
   /** What was taken back is not corrected: that would be one more line. @param {UtteranceReplaced} replaced */
   #onReplaced({ participant, utterances, by }) {
-    if (by !== null || participant !== this.#client.participant || this.#correction === undefined) return;
+    if (by !== null || participant !== this.#correction?.participant) return;
     if (utterances.map(segmentOf).includes(this.#correction.replaces)) this.#endCorrection();
   }
 

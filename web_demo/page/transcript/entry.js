@@ -39,7 +39,7 @@ import { t } from "../words/words.js";
  * @property {string} epoch Epoch of that log; empty as long as there is no position.
  * @property {{id: string, text: string} | undefined} [correction] Own correction of it that waits to be sent; without text it takes it back.
  * @property {boolean} isCorrected Whether its speaker has corrected it; time and position are those of what was said first.
- * @property {boolean} isEarlier Whether it was loaded after all that is below it.
+ * @property {boolean} isEarlier Whether its place is before what was there when it came.
  * @property {Set<string>} optional Languages that were not read when it was said. A translation may come, or not.
  */
 

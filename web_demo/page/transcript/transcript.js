@@ -9,6 +9,8 @@ import { cellOf, isSaid, isSettled, keyOf, unsentKey } from "./entry.js";
 /** @import {Caption, SessionStarted, TranslationDelta, TranslationFailed, TranslationFinal, UtteranceReplaced} from "../../client/messages.js" */
 /** @import {Cell, Entry} from "./entry.js" */
 
+/** Where a correction stands, where that is known. @typedef {Partial<Pick<Entry, "offset" | "at">>} Place */
+
 /**
  * @typedef {object} Change
  * @property {Entry} entry
@@ -34,6 +36,10 @@ export class Transcript {
   /** The current one. */
   #self = "";
   #epoch = "";
+  /** Whom the gateway takes the user for, in all sessions; empty if that is not known. */
+  #person = "";
+  /** Position in the log behind which everything is here: it moves back as earlier parts are loaded. */
+  #after = 0;
   /** True between `session.started` and the `pong` that comes after everything that was missed. */
   #catchingUp = false;
   /** Unfinished entries of others that were not heard of since the connection came back. @type {Set<Entry>} */
@@ -44,7 +50,7 @@ export class Transcript {
   #cancelled = new Map();
   /** Keys of what was corrected or taken back. @type {Map<string, true>} */
   #replaced = new Map();
-  /** Keys of corrections. @type {Map<string, true>} */
+  /** Keys of corrections. @type {Map<string, Place>} */
   #corrections = new Map();
   /** The languages that are read. @type {Set<string>} */
   #reads = new Set();
@@ -64,47 +70,42 @@ export class Transcript {
     for (const participant of participants) this.#own.add(participant);
   }
 
-  /** In the order in which they were first heard of. @returns {ReadonlyMap<string, Entry>} */
+  /** In the order in which they were first heard of, corrections in the place of what they replace. @returns {ReadonlyMap<string, Entry>} */
   get entries() {
     return this.#entries;
   }
 
-  /** Position in the log of the oldest utterance; 0 if there is none, or it is from before a restart of the log. */
+  /**
+   * Position in the log of the oldest utterance behind which none is missing; 0 if there is none, or it is from before a
+   * restart of the log.
+   */
   get oldest() {
-    for (const { offset, epoch } of this.#entries.values()) if (offset > 0) return epoch === this.#epoch ? offset : 0;
-    return 0;
+    let oldest = 0;
+    for (const { offset, epoch } of this.#entries.values()) {
+      if (offset > 0 && epoch !== this.#epoch) return 0;
+      if (offset > this.#after) return offset;
+      if (offset > 0) oldest = this.#after + 1; // only what was corrected later is here
+    }
+    return oldest;
   }
 
   /**
-   * Put what was said before everything else at the beginning.
+   * Add what was said before, each in its place.
    * @param {string} epoch Epoch of the log that it is from: another one knows nothing of this transcript.
    * @param {readonly Entry[]} earlier Oldest first.
    */
   addEarlier(epoch, earlier) {
     if (epoch !== this.#epoch) return;
-    const added = earlier.filter(({ key, offset }) => {
-      const known = this.#entries.get(key);
-      // A correction whose place was not known goes to it.
-      const isMoved = known !== undefined && known.epoch === epoch && offset < known.offset;
-      return !this.#replaced.has(key) && (known === undefined || isMoved);
-    });
-    const placed = added.map((entry) => {
-      const { at, offset } = entry;
-      const known = this.#entries.get(entry.key);
-      return known ? { ...known, at, offset, isEarlier: true } : { ...entry, own: this.#own.has(entry.participant) };
-    });
-    for (const { key } of added) this.#entries.delete(key);
-    const later = [...this.#entries];
-    this.#entries.clear();
-    for (const entry of placed) this.#entries.set(entry.key, entry);
-    for (const [key, entry] of later) this.#entries.set(key, entry);
-    // The newest first: a view puts each at its beginning.
-    for (const { key } of added.reverse()) this.#emit(/** @type {Entry} */ (this.#entries.get(key)), "new");
+    for (const { offset } of earlier) this.#after = Math.min(this.#after, offset - 1);
+    const unknown = earlier.filter(({ key }) => !this.#replaced.has(key) && !this.#entries.has(key));
+    const added = unknown.map((entry) => ({ ...entry, own: this.#own.has(entry.participant) }));
+    this.#insert(added);
+    for (const entry of added) this.#emit(entry, "new");
   }
 
   /** Whether the user can correct it or take it back. @param {Entry} entry */
-  mayCorrect({ participant, final, unsent }) {
-    return participant === this.#self && final && !unsent;
+  mayCorrect({ participant, own, final, unsent }) {
+    return (participant === this.#self || (own && this.#person !== "")) && final && !unsent;
   }
 
   /**
@@ -181,7 +182,7 @@ export class Transcript {
   }
 
   /** @param {SessionStarted} started */
-  #onStarted({ participant, epoch, recovered }) {
+  #onStarted({ participant, epoch, offset, recovered, person = "" }) {
     // A new session, and the old one had not caught up.
     if (this.#catchingUp && recovered !== true) this.#caughtUp();
     const entries = [...this.#entries.values()];
@@ -198,10 +199,13 @@ export class Transcript {
     const isAnother = participant !== this.#self;
     this.#own.add(participant);
     this.#self = participant;
+    this.#person = person;
+    // What was here of the same log stays, whatever a new session has missed.
+    if (epoch !== this.#epoch || (recovered !== true && entries.length === 0)) this.#after = offset;
     this.#epoch = epoch;
     this.#catchingUp = true;
     this.#void(() => true);
-    // Another participant cannot correct what was said.
+    // Whether another participant can correct what was said may have changed.
     for (const entry of isAnother ? entries : []) if (entry.own) this.#emit(entry, "original");
   }
 
@@ -345,14 +349,14 @@ export class Transcript {
    * The correction stands where what it replaces stood; what was taken back goes.
    * @param {UtteranceReplaced} replaced
    */
-  #onReplaced({ participant, utterances, by }) {
+  #onReplaced({ participant, utterances, by, place, at_ms }) {
     const keys = utterances.map((id) => keyOf(participant, id));
     for (const key of keys) this.#replaced.set(key, true);
     evictOldest(this.#replaced, MAX_CORRECTED);
     const found = keys.flatMap((key) => this.#entries.get(key) ?? []);
     if (by === null) return found.forEach((entry) => this.#remove(entry));
     const key = keyOf(participant, by);
-    this.#corrections.set(key, true);
+    this.#corrections.set(key, place && at_ms ? { offset: place, at: new Date(at_ms) } : {});
     evictOldest(this.#corrections, MAX_CORRECTED);
     const [first, ...others] = found;
     if (first === undefined) return;
@@ -471,25 +475,48 @@ export class Transcript {
     const own = this.#own.has(participant);
     const speaker = this.#nameOf(participant) ?? "";
     const at = this.#catchingUp ? null : new Date();
+    const place = this.#corrections.get(key);
+    const isEarlier = place?.offset !== undefined;
     return {
       ...{ key, participant, utterance, speaker, own, at, lang: "", text: "", rev: 0, final: false },
-      ...{ reason: "", unsent: false, offset: 0, epoch: "", isEarlier: false, cells: new Map(), optional: new Set() },
-      isCorrected: this.#corrections.has(key),
+      ...{ reason: "", unsent: false, offset: 0, epoch: isEarlier ? this.#epoch : "", isEarlier },
+      ...{ cells: new Map(), optional: new Set(), isCorrected: place !== undefined },
+      ...place,
     };
   }
 
   /** @param {Entry} entry */
   #add(entry) {
-    this.#entries.set(entry.key, entry);
+    if (entry.isEarlier) this.#insert([entry]);
+    else this.#entries.set(entry.key, entry);
     this.#emit(entry, "new");
     if (this.#entries.size > MAX_ENTRIES) this.#removeOldest();
     return entry;
   }
 
+  /** Each before what was said after it. @param {readonly Entry[]} added Oldest first. */
+  #insert(added) {
+    const others = [...this.#entries.values()];
+    const left = [...added];
+    this.#entries.clear();
+    for (const other of others) {
+      while (left[0] !== undefined && isBefore(left[0], other)) this.#put(left.shift());
+      this.#put(other);
+    }
+    left.forEach((entry) => this.#put(entry));
+  }
+
+  /** @param {Entry | undefined} entry */
+  #put(entry) {
+    if (entry !== undefined) this.#entries.set(entry.key, entry);
+  }
+
   #removeOldest() {
     const entries = [...this.#entries.values()].slice(0, -1);
     const oldest = entries.find(isSettled) ?? entries[0];
-    if (oldest !== undefined) this.#remove(oldest);
+    if (oldest === undefined) return;
+    if (oldest.epoch === this.#epoch) this.#after = Math.max(this.#after, oldest.offset);
+    this.#remove(oldest);
   }
 
   /** @param {Entry} entry */
@@ -507,4 +534,14 @@ export class Transcript {
   #emit(entry, what, lang = "", before = "") {
     for (const listener of [...this.#listeners]) listener({ entry, lang, what, before });
   }
+}
+
+/**
+ * Whether one that has its place was said before another: by their positions, or by the time where the other has none.
+ * @param {Entry} entry
+ * @param {Entry} other
+ */
+function isBefore(entry, other) {
+  if (other.offset > 0) return entry.epoch === other.epoch && entry.offset < other.offset;
+  return other.at !== null && entry.at !== null && entry.at < other.at;
 }

@@ -208,9 +208,13 @@ export class TranscriptView {
   }
 
   /** The row before which a new one belongs. @param {Entry} entry */
-  #placeOf({ unsent, isEarlier }) {
-    if (isEarlier) return this.#rows.firstElementChild;
+  #placeOf({ key, unsent, isEarlier }) {
     if (unsent) return null;
+    if (isEarlier) {
+      const keys = [...this.#options.transcript.entries.keys()];
+      const next = keys.slice(keys.indexOf(key) + 1).find((each) => this.#byKey.has(each));
+      if (next !== undefined) return this.#byKey.get(next)?.element ?? null;
+    }
     // Unsent utterances stay at the end.
     let place = null;
     for (let last = this.#rows.lastElementChild; last !== null; last = last.previousElementSibling) {
