@@ -463,7 +463,7 @@ class ClientSession:
         await self._command(ParticipantMute(participant, muted))
 
     async def lock(self, locked: bool = True) -> None:
-        """As a host, let nobody else into the meeting, or let them in again; the answer is `MeetingLocked`."""
+        """As a host, let nobody else into the meeting, or let them in again; all get `MeetingLocked`."""
         await self._command(MeetingLock(locked))
 
     async def entitle(self, title: str) -> None:

@@ -313,11 +313,10 @@ class SessionStore(Protocol):
     async def lock(self, meeting: str, locked: bool) -> None:
         """No session but a host's begins in the meeting until it is unlocked, or nobody is left in it.
 
+        Subscribers are told: see `Hosted`.
+
         Raises `LogUnavailable`.
         """
-
-    async def is_locked(self, meeting: str) -> bool:
-        """Raises `LogUnavailable`."""
 
     async def mute(self, meeting: str, who: str, muted: bool) -> None:
         """Somebody in the meeting is muted until that is undone, or nobody is left in it. who: as in `Hosted`.

@@ -41,6 +41,8 @@ class Hosted(Struct, frozen=True):
     muted: frozenset[str] = frozenset()
     # None: nobody has set it since somebody is there; the log may have an earlier one.
     title: Title | None = None
+    # Whether no session but a host's begins.
+    locked: bool = False
 
     def mutes(self, participant: str, person: str) -> bool:
         return participant in self.muted or (person != "" and person in self.muted)

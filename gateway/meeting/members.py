@@ -17,6 +17,7 @@ from gateway.domain.sessions import Stability
 from gateway.meeting.feed import Feed
 from gateway.meeting.outbox import Payload
 from gateway.protocol.messages import (
+    MeetingLocked,
     Participant,
     ParticipantJoined,
     ParticipantLeft,
@@ -195,15 +196,22 @@ class Presence:
     def host(self, hosted: Hosted) -> tuple[list[str], list[Member]]:
         """Hosts have set this. Returns the participants of whom members are to be told, and the members concerned.
 
-        Those are told here whether they are muted now.
+        Those are told here whether they are muted now, and all members whether the meeting is locked.
         """
         before, self._hosted = self._hosted, hosted
+        if before.locked != hosted.locked:
+            self._tell_others("", MeetingLocked(hosted.locked))
         concerned = [each for each in self._members if _differs(before, hosted, each.participant, each.person)]
         for member in concerned:
             if member.feed is not None:
                 member.feed.send_now(Payload(SessionMuted(self.is_muted(member))))
         present = self._present.items()
         return [id for id, each in present if _differs(before, hosted, id, each.person)], concerned
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether a host lets nobody else in."""
+        return self._hosted.locked
 
     def is_muted(self, member: Member) -> bool:
         """Whether a host has muted a member."""

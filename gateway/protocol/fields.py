@@ -174,7 +174,7 @@ Recorded = Annotated[
     ),
 ]
 Host = Annotated[bool | UnsetType, about("`true`: this session is a host of the meeting. Absent: it is not.")]
-Locked = Annotated[bool | UnsetType, about("Told to hosts. `true`: the meeting is locked. Absent: it is not.")]
+Locked = Annotated[bool | UnsetType, about("`true`: a host has locked the meeting. Absent: it is open.")]
 TitleNow = Annotated[str | UnsetType, about("What the meeting is called. Absent: it has no title.")]
 HeldBy = Annotated[str | UnsetType, about("Name of the host who has set the title. Absent: not known.")]
 YourPerson = Annotated[str | UnsetType, about("What others see as your `person`. Absent: it is not known.")]

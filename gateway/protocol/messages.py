@@ -139,7 +139,7 @@ class ParticipantMute(ClientStruct, frozen=True, tag="participant.mute"):
 
 
 class MeetingLock(ClientStruct, frozen=True, tag="meeting.lock"):
-    """From a host: let nobody else in, or let them in again. Answered by `meeting.locked`."""
+    """From a host: let nobody else in, or let them in again. All get `meeting.locked`."""
 
     locked: fields.Locks
 
@@ -360,7 +360,7 @@ class ParticipantLeft(ServerStruct, Participant, frozen=True, tag="participant.l
 
 
 class MeetingLocked(ServerStruct, frozen=True, tag="meeting.locked"):
-    """The answer to `meeting.lock`: it is in force at every gateway."""
+    """A host has locked the meeting, so that nobody else is let in, or has opened it again, at every gateway."""
 
     locked: Annotated[bool, about("Whether the meeting is locked now.")]
 

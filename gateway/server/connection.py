@@ -40,7 +40,6 @@ from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     ClientMessage,
     Error,
-    MeetingLocked,
     Pong,
     ServerMessage,
     SessionRefreshed,
@@ -134,11 +133,10 @@ class Core(Struct, frozen=True):
         if lang.lower() == AUTO:
             await self.detector.load()
 
-    async def started(self, entry: Entry) -> SessionStarted:
+    def started(self, entry: Entry) -> SessionStarted:
         """The answer to a `session.start`. Raises `EngineUnavailable`."""
         session = entry.session
         is_host = session.grant.is_host
-        is_locked = is_host and await self.sessions.hosting.is_locked(session)
         profile = self.engine.profile()
         return SessionStarted(
             session=session.secret,
@@ -154,7 +152,7 @@ class Core(Struct, frozen=True):
             targets=targets_by_source(profile),
             record=UNSET if session.room.recorded else False,
             host=is_host or UNSET,
-            locked=is_locked or UNSET,
+            locked=session.room.presence.is_locked or UNSET,
             muted=session.room.presence.is_muted(session.member) or UNSET,
             person=session.member.person or UNSET,
             title=session.room.title.text or UNSET,
@@ -361,7 +359,7 @@ class Connection:
         started: ServerMessage | None = None
         try:
             entry = await self._joined(effect)
-            started = await core.started(entry)
+            started = core.started(entry)
         except (TooManySessions, QuotaExceeded, Unauthenticated) as error:
             is_unknown = isinstance(error, Unauthenticated)
             self.finish(CloseCode.UNAUTHENTICATED if is_unknown else CloseCode.TOO_MANY_SESSIONS, error)
@@ -419,7 +417,6 @@ class Connection:
                     case Lock(locked):
                         attempt.detail = "lock" if locked else "unlock"
                         await hosting.lock(session, locked)
-                        self.outbox.put(MeetingLocked(locked))
                     case Entitle(title):
                         attempt.detail = "title"
                         await hosting.entitle(session, title)

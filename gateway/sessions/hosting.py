@@ -21,7 +21,7 @@ from gateway.domain.ports import EventLog, SessionStore
 from gateway.domain.session_store import StoredSession, ends
 from gateway.meeting.outbox import Payload
 from gateway.protocol.checks import one_line
-from gateway.protocol.messages import MeetingTitled, ParticipantUpdated, ServerMessage
+from gateway.protocol.messages import MeetingLocked, MeetingTitled, ParticipantUpdated, ServerMessage
 from gateway.sessions.local_session import LocalSession
 from gateway.sessions.local_sessions import LocalSessions
 
@@ -103,8 +103,12 @@ class Hosting:
             _answer(host, ParticipantUpdated(**asdict(before)))
 
     async def lock(self, host: LocalSession, locked: bool) -> None:
-        """Let nobody else in but hosts, or let them in again. Raises `LogUnavailable`."""
+        """Let nobody else in but hosts, or let them in again; everybody is told. Raises `LogUnavailable`."""
+        # If this changes nothing, nobody is told: the host is, as it waits for an answer.
+        is_so = host.room.presence.is_locked == locked
         await self._session_store.lock(host.room.id, locked)
+        if is_so:
+            _answer(host, MeetingLocked(locked))
 
     async def entitle(self, host: LocalSession, text: str) -> None:
         """The meeting is called so, empty: in no way; everybody is told. Raises `LogUnavailable`."""
@@ -123,12 +127,6 @@ class Hosting:
         if text and not room.title.text and not room.has_set_title and (session.grant.is_host or is_first):
             with suppress(LogUnavailable):
                 await self.entitle(session, text)
-
-    async def is_locked(self, session: LocalSession) -> bool:
-        """Never raises: without an answer of the store it is taken for open."""
-        with suppress(LogUnavailable):
-            return await self._session_store.is_locked(session.room.id)
-        return False
 
     def _find(self, meeting: str, participant: str, stored: Sequence[StoredSession]) -> tuple[Grant, str]:
         """The grant of a participant, and who it is, as `grants.person_of`. Raises `InvalidValue` if nobody is."""

@@ -171,7 +171,7 @@ class Mute(Struct, frozen=True):
 
 
 class Lock(Struct, frozen=True):
-    """Let nobody else in, or let them in again; send `meeting.locked`."""
+    """Let nobody else in, or let them in again; tell everybody."""
 
     locked: bool
 

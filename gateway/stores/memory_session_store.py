@@ -65,8 +65,6 @@ class _Meeting:
     # Participant → how the others see them.
     present: dict[str, Present] = field(default_factory=dict)
     subscribers: dict[object, tuple[_Deliver, _DeliverHosted]] = field(default_factory=dict)
-    # Whether only hosts may come.
-    locked: bool = False
     hosted: Hosted = NOTHING_HOSTED
 
     @property
@@ -208,8 +206,7 @@ class MemorySessions:
         _less(meeting.reads, *record.reads)
         _less(self.sessions_of, tenant)
         if not meeting.sessions:
-            meeting.locked = False  # subscribers may keep it from being forgotten
-            meeting.host(NOTHING_HOSTED)
+            meeting.host(NOTHING_HOSTED)  # subscribers may keep it from being forgotten
             _less(self.meetings_of, tenant)
             self.ended(record.meeting)
         if session.shown:
@@ -242,7 +239,7 @@ class MemorySessionStore:
         if (begun := store.sessions.get(session)) is not None:
             return begun.fence
         tenant, known = tenant_of(record.meeting), store.meetings.get(record.meeting)
-        check_lock(record, known is not None and known.locked)
+        check_lock(record, known is not None and known.hosted.locked)
         _check_languages(known, record, (), bounds)
         bounds.check_sessions(store.sessions_of[tenant])
         bounds.check_meetings(store.meetings_of[tenant] - (known is not None and known.sessions > 0))
@@ -338,11 +335,7 @@ class MemorySessionStore:
 
     async def lock(self, meeting: str, locked: bool) -> None:
         if (known := self._store.meetings.get(meeting)) is not None and known.sessions:
-            known.locked = locked
-
-    async def is_locked(self, meeting: str) -> bool:
-        known = self._store.meetings.get(meeting)
-        return known is not None and known.locked
+            known.host(replace(known.hosted, locked=locked))
 
     async def mute(self, meeting: str, who: str, muted: bool) -> None:
         if (known := self._store.meetings.get(meeting)) is None or not known.sessions:
@@ -391,7 +384,7 @@ class MemorySessionStore:
 
     def kept_locks(self) -> tuple[str, ...]:
         """Meetings that are locked, for the next process."""
-        return tuple(key for key, meeting in self._store.meetings.items() if meeting.locked)
+        return tuple(key for key, meeting in self._store.meetings.items() if meeting.hosted.locked)
 
     def kept_muted(self) -> dict[str, tuple[str, ...]]:
         """Who is muted in which meeting, for the next process."""

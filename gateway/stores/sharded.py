@@ -157,7 +157,6 @@ class ShardedSessionStore(_Sharded[SessionStore]):
     release = _to_store_of_key(SessionStore.release)
     subscribe = _to_store_of_key(SessionStore.subscribe)
     lock = _to_store_of_key(SessionStore.lock)
-    is_locked = _to_store_of_key(SessionStore.is_locked)
     mute = _to_store_of_key(SessionStore.mute)
     entitle = _to_store_of_key(SessionStore.entitle)
     open = _to_all_stores(SessionStore.open)

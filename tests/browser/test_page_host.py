@@ -91,6 +91,66 @@ async def test_removed_participant_is_told_and_not_led_back(gateway: GatewayProc
         await expect(guest.page.get_by_role("alert")).to_be_hidden()
 
 
+async def test_removed_participant_is_told_again_after_a_reload(
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
+) -> None:
+    async with open_page(gateway.url, **DESKTOP) as host, open_page(f"{gateway.url}/healthz", **PHONE) as guest:
+        guest.allow("favicon.ico")
+        await connected(host.page)
+        await guest.page.goto(host.page.url)
+        await join(guest.page, "Bo")
+        pane = await show(host.page, "people")
+        await pane.get_by_role("button", name="Remove Bo").click()
+        dialog = host.page.get_by_role("dialog", name="Remove Bo from the meeting?")
+        await expect(dialog).to_contain_text("with another browser")
+        await host.page.screenshot(path=artifacts / "host-remove.png")
+        await confirm(host.page, "Remove Bo from the meeting?", "Remove")
+        await expect(guest.page.get_by_test_id("status")).to_have_text("Removed")
+        another = await guest.page.context.new_page()
+        for page, goes in ((guest.page, guest.page.reload), (another, partial(another.goto, host.page.url))):
+            await goes()
+            last = page.get_by_test_id("last-screen")
+            await expect(last.get_by_role("heading", name="You were removed from this meeting")).to_be_visible()
+            await expect(page.get_by_test_id("status")).to_have_text("Removed")
+            await expect(page.get_by_role("dialog")).to_have_count(0)
+        await guest.page.screenshot(path=artifacts / "removed-reloaded.png")
+        found = await scan(guest.page)
+        assert (found.serious, found.moderate) == ([], [])
+        await expect(pane.get_by_text("Bo", exact=True)).to_have_count(0)
+        # It is the host's word that counts: they may let somebody in again.
+        await last.get_by_role("button", name="Join again").click()
+        await join(another, "Bo")
+        await connected(another)
+        await expect(pane.get_by_text("Bo", exact=True)).to_have_count(1)
+        await another.reload()
+        await connected(another)
+
+
+async def test_all_pages_follow_the_lock(gateway: GatewayProcess, open_page: OpenPage, artifacts: Path) -> None:
+    async with open_page(gateway.url, **DESKTOP) as host, open_page(f"{gateway.url}/healthz", **PHONE) as guest:
+        guest.allow("favicon.ico")
+        await connected(host.page)
+        joined = await host.page.evaluate("sessionStorage.getItem('joined')")
+        await guest.page.goto(host.page.url)
+        await join(guest.page, "Bo", speaks=False)
+        pane = await show(guest.page, "people")
+        note = pane.get_by_test_id("lock-note")
+        await expect(note).to_be_hidden()
+        lock = (await show(host.page, "people")).get_by_role("checkbox", name="Lock the meeting")
+        async with connect(
+            gateway.url, meeting=meeting_of(host.page), host=joined.split(" ")[-1], reads=[]
+        ) as other_host:
+            await other_host.lock()
+            await expect(lock).to_be_checked()
+            await expect(note).to_contain_text("nobody else can join")
+            await guest.page.screenshot(path=artifacts / "locked-guest.png")
+            assert (await scan(guest.page)).serious == []
+            await expect(host.page.get_by_test_id("lock-note")).to_be_hidden()
+            await other_host.lock(False)
+            await expect(lock).not_to_be_checked()
+            await expect(note).to_be_hidden()
+
+
 async def test_muted_participant_is_told_and_stays_so_after_a_reload(
     gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
 ) -> None:

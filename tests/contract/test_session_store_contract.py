@@ -20,6 +20,7 @@ from gateway.domain.log import Title
 from gateway.domain.ports import SessionStore
 from gateway.domain.session_store import (
     MOST_MUTED,
+    NOTHING_HOSTED,
     UNBOUNDED,
     Bounds,
     Held,
@@ -492,12 +493,11 @@ async def test_what_an_operator_ends_is_told_for_each_participant(two: Two) -> N
 async def test_locked_meeting_takes_only_hosts_until_it_is_unlocked_or_empty(two: Two) -> None:
     here, there = two.here.session_store, two.there.session_store
     host = Grant(tenant="acme", roles=frozenset({"host"}))
-    await here.lock("acme/m", True)
-    assert not await here.is_locked("acme/m")  # nobody is in it
+    await here.lock("acme/m", True)  # nobody is in it
     fence = await here.begin(ANA, record())
+    assert await there.begin(BO, record("bo")) == 1
+    await there.end(BO, 1)
     await here.lock("acme/m", True)
-    assert await there.is_locked("acme/m")
-    assert not await there.is_locked("acme/n")
     with pytest.raises(MeetingLocked):
         await there.begin(BO, record("bo"))
     assert await there.counts("acme") == TenantCounts(1, 1)
@@ -508,11 +508,31 @@ async def test_locked_meeting_takes_only_hosts_until_it_is_unlocked_or_empty(two
     await here.lock("acme/m", True)
     await there.end(ANA, fence + 1)
     await there.end(BO, 1)
-    assert await here.is_locked("acme/m")
+    with pytest.raises(MeetingLocked):
+        await there.begin(BO, record("bo"))
     async with here.subscribe("acme/m", Audience().deliver):
         await there.end(CY, 1)
-        assert not await here.is_locked("acme/m")
         assert await there.begin(b"d" * 32, record("dan")) == 1
+
+
+async def test_everybody_is_told_whether_a_meeting_is_locked_until_nobody_is_left(two: Two) -> None:
+    here, there = two.here.session_store, two.there.session_store
+    told: list[Hosted] = []
+    await here.begin(ANA, record())
+    async with there.subscribe("acme/m", Audience().deliver, told.append):
+        for _ in range(2):
+            await here.lock("acme/m", True)
+        await here.lock("acme/n", True)
+        await there.lock("acme/m", False)
+        await here.mute("acme/m", "bo", True)
+        await here.lock("acme/m", True)
+        await until(lambda: len(told) == 4)
+        assert [each.locked for each in told] == [True, False, False, True]
+    late: list[Hosted] = []
+    async with here.subscribe("acme/m", Audience().deliver, late.append):
+        assert late == [Hosted(frozenset({"bo"}), locked=True)]
+        await here.end(ANA, 1)
+        await until(lambda: late[-1] == NOTHING_HOSTED)
 
 
 async def test_everybody_is_told_who_is_muted_until_nobody_is_left(two: Two) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from gateway.domain.close_codes import CloseCode
 from gateway.domain.errors import InvalidValue, LogUnavailable, MeetingLocked, RateLimited, Unauthenticated
 from gateway.domain.grants import OPEN, Grant
 from gateway.domain.log import Title
+from gateway.protocol import messages
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import (
     Error,
@@ -108,9 +110,8 @@ async def test_locked_meeting_lets_in_hosts_and_those_who_come_back() -> None:
         ana, _ = await joined(g.here, grant=OPEN_HOST)
         bo, _ = await joined(g.there)
         hosting = g.here.sessions.hosting
-        assert not await hosting.is_locked(ana.session)
         await hosting.lock(ana.session, True)
-        assert await g.there.sessions.hosting.is_locked(bo.session)
+        await until(lambda: bo.session.room.presence.is_locked)
         with pytest.raises(MeetingLocked):
             await joined(g.there)
         await joined(g.there, grant=OPEN_HOST)
@@ -118,6 +119,23 @@ async def test_locked_meeting_lets_in_hosts_and_those_who_come_back() -> None:
         assert who(resumed) == who(bo)
         await hosting.lock(ana.session, False)
         await joined(g.there)
+
+
+async def test_everybody_follows_the_lock_each_once() -> None:
+    async with two() as g:
+        (ana, anas), (cy, cys) = await joined(g.here, grant=OPEN_HOST), await joined(g.there, grant=OPEN_HOST)
+        _, bos = await joined(g.there)
+        told = (anas, bos, cys)
+        for connection in told:
+            await connection.received()
+        for host, locked in ((ana, True), (cy, False)):
+            await g.here.sessions.hosting.lock(host.session, locked)
+            for connection in told:
+                await until(partial(getattr, connection.outbox, "bytes"))
+                assert await connection.received() == [messages.MeetingLocked(locked)]
+        await g.here.sessions.hosting.lock(ana.session, False)  # nothing changes, and the host waits for an answer
+        assert await anas.received() == [messages.MeetingLocked(False)]
+        assert bos.outbox.bytes == 0
 
 
 async def muted(entry: Entry, expected: bool = True) -> None:

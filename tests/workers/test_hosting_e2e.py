@@ -35,11 +35,14 @@ async def test_host_at_another_worker() -> None:
         await bo.until("error", code="muted", utterance="u1")
         await host.send(type="participant.remove", participant=participant)
         assert await closed(bo) == (4503, "removed")
+        other_host = await gateway.session(2, meeting=meeting, host="secret")
         await host.send(type="meeting.lock", locked=True)
-        await host.until("meeting.locked")
+        for session in (host, other_host, cy):
+            await session.until("meeting.locked", locked=True)
         await cy.is_accepted("u1")
         await host.send(type="meeting.end")
         assert await closed(cy) == (4505, "meeting_ended")
-        assert await closed(host) == (4505, "meeting_ended")
+        for session in (host, other_host):
+            assert await closed(session) == (4505, "meeting_ended")
         late = await gateway.session(2, meeting=meeting)  # nobody was left: it is not locked any more
         await late.finished("u1")

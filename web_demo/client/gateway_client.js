@@ -294,7 +294,7 @@ export class GatewayClient {
     this.#command({ type: "participant.mute", participant, muted });
   }
 
-  /** Let nobody else in, or let them in again. `meeting.locked` follows. @param {boolean} locked */
+  /** Let nobody else in, or let them in again. `meeting.locked` follows, for all. @param {boolean} locked */
   lock(locked) {
     this.#command({ type: "meeting.lock", locked });
   }

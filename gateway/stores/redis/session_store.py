@@ -158,8 +158,8 @@ def _hosted_of(value: bytes) -> Hosted:
     """value: as the scripts tell it; empty: nothing."""
     if not value:
         return NOTHING_HOSTED
-    muted, *title = _hosted.decode(value)
-    return Hosted(frozenset(muted.split()), title_of(title[0].encode()) if title else None)
+    muted, locked, *title = _hosted.decode(value)
+    return Hosted(frozenset(muted.split()), title_of(title[0].encode()) if title else None, locked == "1")
 
 
 def _present_of(value: bytes) -> Present | None:
@@ -282,9 +282,6 @@ class RedisSessionStore:
 
     async def lock(self, meeting: str, locked: bool) -> None:
         await self._run("lock", meeting, int(locked))
-
-    async def is_locked(self, meeting: str) -> bool:
-        return bool(await self._run("locked", meeting))
 
     async def mute(self, meeting: str, who: str, muted: bool) -> None:
         if not await self._run("mute", meeting, who, int(muted), MOST_MUTED):

@@ -32,16 +32,20 @@ export class LastScreen {
    * @param {"left" | "ended" | "removed"} how
    * @param {object} more
    * @param {boolean} more.goesOn Whether others are still in the meeting.
-   * @param {number | null} more.stayedMs Null if there was no session.
+   * @param {number | null} more.stayedMs Null if there was no session: the page was opened after one was removed.
    * @param {HTMLElement} more.keep What there is to keep.
    */
   show(how, { goesOn, stayedMs, keep }) {
     const now = clock(new Date());
     this.#title.textContent = { left: t("end.left"), ended: t("end.ended"), removed: t("end.removed") }[how];
-    const whatNow = { left: goesOn ? t("end.goes_on") : "", removed: t("end.removed_text") };
+    const isBack = how === "removed" && stayedMs === null;
+    const whatNow = {
+      left: goesOn ? t("end.goes_on") : "",
+      removed: t(isBack ? "end.removed_back" : "end.removed_text"),
+    };
     this.#what.textContent = how === "ended" ? t("end.ended_at", { time: now }) : whatNow[how];
-    // A participant who was removed is not invited to come back.
-    this.#join.hidden = how === "removed";
+    // A participant who was removed is not invited to come back at once.
+    this.#join.hidden = how === "removed" && !isBack;
     this.#stayed.textContent = stayedMs === null ? "" : t("end.stayed", { time: duration(stayedMs) });
     this.#keep.replaceChildren(keep);
     this.element.hidden = false;

@@ -13,6 +13,7 @@ import { HostControls } from "../people/host_controls.js";
 import { askForTitle, MeetingTitle } from "../people/meeting_title.js";
 import { rememberParticipant } from "../people/own_participants.js";
 import { PeopleList } from "../people/people_list.js";
+import { saveRemoval, wasRemoved } from "../people/removals.js";
 import { ShareDialog } from "../people/share_dialog.js";
 import { ReadingSettings } from "../settings/reading_settings.js";
 import { skipLinks } from "../settings/skip_links.js";
@@ -102,7 +103,7 @@ export class MeetingPage {
   #isLeaving = false;
   /** When the session began, in ms since 1970; null before. @type {number | null} */
   #startedMs = null;
-  #lastScreen = new LastScreen(() => this.#client.connect());
+  #lastScreen = new LastScreen(() => this.#joinAgain());
 
   #element = element("div", "meeting");
   #skipLinks = skipLinks({
@@ -227,6 +228,7 @@ export class MeetingPage {
     });
     this.#readingSettings.element.append(this.#spoken.control);
     this.#readingSettings.element.hidden = !access.read;
+    const host = new HostControls(this.#client);
     this.#sidePanel = new SidePanel([
       {
         id: "reading",
@@ -238,7 +240,8 @@ export class MeetingPage {
         name: t("tab.people"),
         content: [
           this.#people.element,
-          new HostControls(this.#client).element,
+          host.element,
+          host.lockNote,
           button("secondary", t("meeting.leave"), "leave", () => this.#leave()),
           this.#recording.element,
           this.#download.element,
@@ -268,6 +271,11 @@ export class MeetingPage {
   /** Join: at once in a meeting of one's own, after a question in that of a link. */
   async join() {
     const id = this.#client.meeting;
+    if (this.#access.token === null && wasRemoved(id)) {
+      this.#loadingCard.element.hidden = true;
+      this.#element.hidden = false;
+      return this.#showLast("removed");
+    }
     let role = this.#invitedTo === null ? "speak" : joinedRole(id);
     if (role === null) role = await this.#askToJoin();
     else if (this.#isHost && loadPreference("reads") === null) this.#readFirstLanguages();
@@ -499,7 +507,10 @@ export class MeetingPage {
   /** @param {StateChanged} change */
   #onClosed({ reason, code, field }) {
     if (code === "meeting_ended") return this.#showLast("ended");
-    if (code === "removed") return this.#showLast("removed");
+    if (code === "removed") {
+      saveRemoval(this.#client.meeting, true);
+      return this.#showLast("removed");
+    }
     if (this.#isLeaving) return this.#showLast("left");
     this.#lastScreen.allowJoin();
     if (!reason || this.#mendStart({ code, field })) return;
@@ -536,6 +547,15 @@ export class MeetingPage {
     actions.hidden = true;
     this.#lastScreen.show(how, { goesOn: this.#demo.stranger !== undefined, stayedMs, keep });
     this.#startedMs = null;
+  }
+
+  /** Also one who was removed, after the page was loaded again: the host may have agreed. */
+  #joinAgain() {
+    saveRemoval(this.#client.meeting, false);
+    if (this.#hasJoined) return this.#client.connect();
+    this.#goOn();
+    this.#element.hidden = this.#skipLinks.hidden = true;
+    void this.join();
   }
 
   /** There is a session again. */

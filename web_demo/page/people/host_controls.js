@@ -9,6 +9,8 @@ import { confirmed } from "./confirm_dialog.js";
 
 export class HostControls {
   element = element("section", "panel-group");
+  /** What the others are told. */
+  lockNote = element("p", "hint", t("host.locked"));
   #client;
   #lock = element("input", "");
   #title = element("input", "");
@@ -40,7 +42,8 @@ export class HostControls {
     });
     this.element.append(this.#form, lock, hint, end);
     this.element.dataset.testid = "host";
-    this.element.hidden = true;
+    this.lockNote.dataset.testid = "lock-note";
+    this.element.hidden = this.lockNote.hidden = true;
     client.listen((event) => {
       switch (event.type) {
         case "session.started":
@@ -88,6 +91,7 @@ export class HostControls {
   #show(isLocked) {
     this.#isLocked = isLocked;
     this.#lock.checked = isLocked;
+    this.lockNote.hidden = !isLocked || !this.element.hidden;
   }
 
   async #end() {

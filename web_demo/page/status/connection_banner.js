@@ -128,8 +128,9 @@ export class ConnectionBanner {
   /** @returns {Status} */
   get #status() {
     const { status, reason } = this.#readiness;
+    if (this.#over !== null && (this.#connection === null || this.#connection === "closed")) return OVER[this.#over];
     if (this.#connection === null) return NOT_JOINED;
-    if (this.#connection === "closed") return this.#over === null ? STATUSES.closed : OVER[this.#over];
+    if (this.#connection === "closed") return STATUSES.closed;
     if (this.#isOffline) return OFFLINE;
     if (this.#isRestarting) return RESTARTING;
     if (status === "failed" || status === "draining") {

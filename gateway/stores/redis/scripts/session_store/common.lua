@@ -101,10 +101,10 @@ local function tell(keys, participant, present)
   redis.call('PUBLISH', keys.channel, version .. ' ' .. previous .. ' ' .. participant .. '\n' .. value)
 end
 
--- What hosts have set: who is muted; and what it is called, if that was set.
+-- What hosts have set: who is muted; "1" if it is locked; and what it is called, if that was set.
 local function hosted(keys)
-  local values = redis.call('HMGET', keys.people, 'q', 'w')
-  return cmsgpack.pack({values[1] or '', values[2] or nil})
+  local values = redis.call('HMGET', keys.people, 'q', 'k', 'w')
+  return cmsgpack.pack({values[1] or '', values[2] or '', values[3] or nil})
 end
 
 -- Everybody who listens is told what hosts have set. No participant is named ''.
@@ -313,8 +313,8 @@ local function finish(session)
   if redis.call('HINCRBY', session.keys.people, 'n', -1) <= 0 then
     count(prefix .. 'tenants', 'm:' .. session.tenant, -1)
     meeting_ended(session.keys, session.tenant)
-    -- A gateway that has the room open still must not take the next who comes for muted.
-    if redis.call('HDEL', session.keys.people, 'q', 'w') > 0 then
+    -- A gateway that has the room open still must not take the next who comes for muted, or the room for locked.
+    if redis.call('HDEL', session.keys.people, 'q', 'k', 'w') > 0 then
       tell_hosted(session.keys)
     end
     redis.call('DEL', session.keys.people, session.keys.reads, session.keys.present)
