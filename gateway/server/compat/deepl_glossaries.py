@@ -99,11 +99,7 @@ class DeepLGlossaries(Struct, frozen=True):
 
         Raises `StatusError`, `InvalidValue` or `RateLimited`.
         """
-        profile = self.parts.translator.engine.profile()
-        if "glossary" not in profile.options:
-            raise InvalidValue(
-                f"The model {profile.model} takes no glossaries (glossary_id).", field="glossary_id"
-            )
+        self._check_taken("glossary_id")
         glossary = await self._find(grant, id)
         pair = self._pair(source, target)
         dictionary = _dictionary(glossary, *pair)
@@ -256,7 +252,14 @@ class DeepLGlossaries(Struct, frozen=True):
                     return after
             raise LogUnavailable("The glossary is being changed by others.", retry_after_ms=1_000)
 
+    def _check_taken(self, field: str) -> None:
+        profile = self.parts.translator.engine.profile()
+        if "glossary" not in profile.options:
+            raise InvalidValue(f"The model {profile.model} takes no glossaries ({field}).", field=field)
+
     def _dictionaries(self, given: Iterable[_Entries]) -> list[Dictionary]:
+        """Raises `InvalidValue`, also where none could be used, `UnsupportedLanguage` or `LimitExceeded`."""
+        self._check_taken("dictionaries")
         found: dict[tuple[str, str], Dictionary] = {}
         for each in given:
             pair = self._pair(each.source_lang, each.target_lang)

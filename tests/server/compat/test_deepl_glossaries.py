@@ -213,6 +213,29 @@ async def test_list_of_one_glossary_is_used(gateway: Running) -> None:
     assert terms == [{"launch": "Start"}]
 
 
+async def test_none_is_made_where_the_model_takes_none() -> None:
+    """What other gateways of the store can use is there all the same, to be read and deleted."""
+    settings = Settings(store=a_store())
+    pair = {"source_lang": "en", "target_lang": "de", "entries": "a\tb"}
+    new = {"name": "n", "dictionaries": [pair]}
+    async with serving(settings=settings, script=SCRIPT) as (_, client):
+        made = (await client.post("/v3/glossaries", json=new)).json()
+    async with serving(settings=settings) as (_, client):
+        path = f"/v3/glossaries/{made['glossary_id']}"
+        for answer in (
+            await client.post("/v2/glossaries", json={"name": "n", **pair}),
+            await client.post("/v3/glossaries", json=new),
+            await client.post("/v3/glossaries", json={"name": "n"}),
+            await client.patch(path, json=new),
+            await client.put(f"{path}/dictionaries", json=pair),
+        ):
+            said = {"message": "The model simulated takes no glossaries (dictionaries)."}
+            assert (answer.status_code, answer.json()) == (400, said)
+        assert (await client.get("/v3/glossaries")).json() == {"glossaries": [made]}
+        assert (await client.get(f"{path}/entries", params=pair)).json()["dictionaries"][0]["entries"] == "a\tb"
+        assert (await client.delete(path)).status_code == 204
+
+
 async def test_changes_at_the_same_time_are_all_kept() -> None:
     async with serving(settings=Settings(store=a_store()), script=SCRIPT) as (_, client):
         first = {"source_lang": "en", "target_lang": "de", "entries": "a\tb"}
