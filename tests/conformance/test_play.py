@@ -65,6 +65,18 @@ FAULTS = [
         r"sent a message that is not valid: .* \(field rev\)",
     ),
     (
+        "said-again",
+        "from gateway.client.received import Received\n"
+        "from gateway.protocol.messages import TranslationFailed, TranslationFinal\n"
+        "plain, failed = Received.is_new, set()\n"
+        "def once(self, message):\n"
+        "    if isinstance(message, TranslationFailed): failed.add(message.utterance)\n"
+        "    if isinstance(message, TranslationFinal) and message.utterance in failed: return False\n"
+        "    return plain(self, message)\n"
+        "Received.is_new = once",
+        r'expected shown .*"u1".*\n.*"u9"',
+    ),
+    (
         "not-recorded",
         "from gateway.client.received import Received\nfrom msgspec.structs import replace\n"
         "Received.start_to_resume = lambda self, start: replace(start, resume=self.position)",
