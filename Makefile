@@ -159,7 +159,8 @@ format: install-dev ## Rewrite the code as ruff and prettier want it
 	$(BIN)/ruff format $(CODE)
 	$(PRETTIER) --write $(SCRIPTS)
 
-packages: install-dev ## Build what a release is made of into dist/: the gateway, the clients, lists of packages, checksums
+packages: ## Build what a release is made of into dist/: the gateway, the clients, lists of packages, checksums (no engine)
+	@scripts/install.sh --build
 	$(BIN)/python -m scripts.packages dist
 
 release: install-dev ## Try a release, up to publishing: VERSION=1.4.0; TAG=1 commits and tags it, here only

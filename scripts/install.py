@@ -42,6 +42,8 @@ LOG = VENV / "install.log"
 HEARTBEAT_S = 15.0
 # Required free disk space in GB: for .venv, and for pip's unpacking and cache.
 NEEDED_GB = {"cpu": 5, "cuda": 16}
+# The steps after which `make packages` works.
+BUILDING = ("tools", "dev", "page tools")
 FREE_SOME = "Free some space (`pip cache purge` often helps), then run the same command again."
 EXPECTATION = {
     "cpu": "about 2 minutes; 0.9 GB to download, 3.5 GB on disk",
@@ -70,19 +72,23 @@ def main() -> int:
     arguments = parse_arguments()
     try:
         engine, why = choose_engine(arguments.engine)
-        check_machine(engine)
+        if not arguments.build:
+            check_machine(engine)
         steps = list_steps(
             engine,
-            dev=arguments.dev,
+            dev=arguments.dev or arguments.build,
             project=not arguments.no_project,
             base=not (arguments.no_project or arguments.no_base),
         )
+        if arguments.build:
+            steps = [step for step in steps if step.name in BUILDING]
         rebuild = reason_to_rebuild(engine, arguments.chosen)
         if arguments.plan:
             print_plan(engine, why, steps, rebuild)
             return 0
         if rebuild is None and not pending(steps):
-            say(f".venv is up to date ({engine} engine{', developer tools' if arguments.dev else ''}).")
+            there = f"{engine} engine{', developer tools' if arguments.dev else ''}"
+            say(f".venv is up to date ({'what builds packages' if arguments.build else there}).")
             return 0
         with one_at_a_time():
             # Checked again, because another run that this one waited for may have done everything.
@@ -108,6 +114,7 @@ def parse_arguments() -> argparse.Namespace:
         help="which build of vLLM (default: $ENGINE, or cuda if an NVIDIA GPU is found, else cpu)",
     )
     parser.add_argument("--dev", action="store_true", help="add the packages for tests, checks and training")
+    parser.add_argument("--build", action="store_true", help="install only what `make packages` needs: no engine")
     parser.add_argument("--no-project", action="store_true", help="install the locks only, for container layers")
     parser.add_argument("--no-base", action="store_true", help="leave out the base of the bundled model")
     parser.add_argument("--plan", action="store_true", help="print what would be done, and do nothing")
@@ -305,7 +312,7 @@ def print_plan(engine: str, why: str, steps: list[Step], rebuild: str | None) ->
 
 def install(engine: str, why: str, steps: list[Step], rebuild: str | None) -> None:
     began = time.monotonic()
-    if rebuild is not None or any(step.name == "engine" for step in pending(steps)):
+    if any(step.name == "engine" for step in (pending(steps) if rebuild is None else steps)):
         check_disk(engine)
         say(f"Installing the {engine} engine ({why}) with Python {platform.python_version()} into .venv:")
         say(f"{EXPECTATION[engine]}. Details go to {LOG.relative_to(ROOT)}.")

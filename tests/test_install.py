@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +53,14 @@ def test_only_the_base_can_be_left_out() -> None:
     assert [name for name, each in by_name.items() if each.without] == ["base"]
     assert "Gemma Terms of Use" in by_name["base"].title
     assert "base" not in {each.name for each in install.list_steps("cpu", dev=True, project=True, base=False)}
+
+
+def test_what_builds_packages_needs_no_engine() -> None:
+    command = [sys.executable, "scripts/install.py", "--build", "--plan"]
+    plan = subprocess.run(command, check=True, capture_output=True, text=True, cwd=install.ROOT).stdout
+    titles = re.findall(r"  (Install[^(]*) \(", plan)
+    assert titles == [
+        "Install the installer's own tools",
+        "Install developer tools",
+        "Install what builds and checks the page",
+    ]
