@@ -105,7 +105,7 @@ class DeepLGlossaries(Struct, frozen=True):
         dictionary = _dictionary(glossary, *pair)
         if dictionary is None:
             raise InvalidValue(
-                f"The glossary has no entries from {pair[0]} to {pair[1]} (glossary_id).", field="glossary_id"
+                f"No dictionary found for language pair {pair[0]} to {pair[1]} (glossary_id).", field="glossary_id"
             )
         # Many terms and a long text take tenths of a second.
         account, terms = account_of_tenant(grant, address), dictionary.terms

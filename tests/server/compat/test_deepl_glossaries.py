@@ -89,7 +89,7 @@ async def test_its_terms_go_with_texts_in_which_they_occur(gateway: Running) -> 
     await ask("Nothing of it.")
     await ask("<p>team a</p>", tag_handling="html")
     assert terms == [{"launch": "Start"}, {}, {"Team A": "Mannschaft A"}]
-    with pytest.raises(deepl.DeepLException, match="no entries from en to fr"):
+    with pytest.raises(deepl.DeepLException, match="No dictionary found for language pair en to fr"):
         await ask("hi", glossary=made.glossary_id, target_lang="FR")
     with pytest.raises(deepl.DeepLException, match="no glossary"):
         await ask("hi", glossary="unknown")
