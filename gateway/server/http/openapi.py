@@ -330,7 +330,7 @@ def _meeting_named(limits: Limits) -> Document:
         "meeting",
         "What may be told of a meeting before one joins it.",
         _answer(doc(MeetingAnswer), ref(MeetingAnswer)),
-        (Unauthenticated, Forbidden, LogUnavailable),
+        (Unauthenticated, Forbidden, UnknownMeeting, LogUnavailable),
         secured=True,
         parameters=[_meeting(limits)],
     )

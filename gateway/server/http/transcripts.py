@@ -110,9 +110,9 @@ class Transcripts:
         grant = await self._identity.grant_of(request)
         if not grant.any_meeting and meeting != grant.meeting:
             raise Forbidden("The token is for another meeting.")
-        is_id = is_meeting_id(meeting) and len(meeting) <= self._limits.id_chars
-        page = await self._log.read(meeting_key(grant.tenant, meeting), 0, 1) if is_id else Page("", 1, 0)
-        answer = bodies.MeetingAnswer(meeting[: self._limits.id_chars], page.title.text, page.title.held_by)
+        self._check_id(meeting)
+        page = await self._log.read(meeting_key(grant.tenant, meeting), 0, 1)
+        answer = bodies.MeetingAnswer(meeting, page.title.text, page.title.held_by)
         return Response(
             msgspec.json.encode(answer), headers={"Cache-Control": "no-store"}, media_type="application/json"
         )
@@ -146,13 +146,16 @@ class Transcripts:
             check_role(grant, "admin")
             if not grant.any_meeting and grant.meeting != meeting:
                 raise Forbidden("The token is for another meeting.")
-            if not is_meeting_id(meeting) or len(meeting) > self._limits.id_chars:
-                raise UnknownMeeting("No meeting can have this id.")
+            self._check_id(meeting)
             key = meeting_key(grant.tenant, meeting)
             if await erase(self._log, self._session_store, key):
                 hashed = hash_of_meeting(grant.tenant, meeting)
                 _log.warning("%s has erased the transcript of meeting %s", grant.subject, hashed)
         return Response(status_code=204, headers={"Cache-Control": "no-store"})
+
+    def _check_id(self, meeting: str) -> None:
+        if not is_meeting_id(meeting) or len(meeting) > self._limits.id_chars:
+            raise UnknownMeeting("No meeting can have this id.")
 
     def _received(self, account: str) -> None:
         self._wanted[account] -= 1

@@ -324,6 +324,8 @@ async def test_what_was_said_is_erased_by_whoever_may(door: Door) -> None:
     assert (await erase(door.keys["acme"], "a" * 64)).status_code == 204
     for impossible in ("a" * 65, "a b", "..."):
         check(await erase(door.keys["acme"], impossible), 404, "unknown_meeting")
+        headers = {"Authorization": f"Bearer {door.keys['acme']}"}
+        check(await door.client.get(f"/v1/meetings/{impossible}", headers=headers), 404, "unknown_meeting")
 
 
 async def test_title_goes_with_what_was_said_while_people_are_in_the_meeting(door: Door) -> None:
