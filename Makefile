@@ -111,7 +111,7 @@ abuse: install-dev ## One rude client after another beside an honest session: wh
 	ABUSE_S=6 ABUSE_OUT=$(ABUSE_OUT) $(BIN)/pytest -q tests/abuse/test_abuse.py $(ARGS)
 	@cat $(ABUSE_OUT)/table.md
 
-foreign: install-dev ## The suites and tools of others against a gateway: LibreTranslate, schemathesis, AsyncAPI, Autobahn (ARGS=suite)
+foreign: install-dev ## The suites and tools of others against a gateway: LibreTranslate, schemathesis, WebSocket libraries, Kotlin, … (ARGS=suite)
 	@$(BIN)/python -m scripts.foreign $(ARGS)
 
 eval-partials: install-dev ## Translations of unfinished speech: flicker, lag, cost and quality, in about 8 minutes (STREAMS=32)
