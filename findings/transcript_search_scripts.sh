@@ -41,7 +41,11 @@ show("minisearch", words.map((word) => mini.search(word).length));
 JAVASCRIPT
 seen=$(node look.mjs)
 expected=$(cat <<'SEEN'
-
+orama budget
+elasticlunr budget
+js-search budget привет
+flexsearch budget привет Ελλάδα हिंदी שלום สวัสดี 한국어
+minisearch budget привет Ελλάδα हिंदी שלום สวัสดี 한국어
 SEEN
 )
 printf '%s\n' "$seen"
