@@ -3,7 +3,7 @@
 # an hour ahead of UTC, ics 0.7.3 says 9:00 UTC if the zone has Windows' name or one that somebody gave, and node-ical
 # 0.26.1 (npm) if somebody gave it (it warns): who relies on them joins an hour late. icalendar 7.3.2 and ical.js 2.2.1
 # (npm) are right for all three.
-# Guess before: 8:00 UTC from all, as the rules are in the file.
+# Guess before, written down for Windows' name: 8:00 UTC from all, as the rules are in the file.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,7 +1,7 @@
 #!/bin/sh
 # dateparser 1.5.0 looks for dates in what was said, to put them in a calendar. It finds a month in "I may call you" and one
 # in "We march on", a Saturday in "Sat down", a Sunday in "on the sun deck", and in "We agree" a Wednesday.
-# Guess before: of these sentences only the date, "March 5". The guess for "We agree" was not written down.
+# Guess before, written down for the first sentence alone: only its date, "March 5".
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

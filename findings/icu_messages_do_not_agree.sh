@@ -3,7 +3,7 @@
 # format-message 6.2.4, as ICU says, and the language's name to @messageformat/core 3.4.1 and @lingui/core 6.8.0, unless
 # a second apostrophe follows. icu-minify 4.14.8 does not subtract `offset:1`: "Ana and 2 others" are one too many.
 # "::percent" of 2 is 2% to one, 200% to two, 2 to another, and raises a RangeError in the fifth.
-# Guess before: the same sentence from all.
+# Guess before, written down for the apostrophe and the offset: the same sentence from all.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,8 +1,9 @@
 #!/bin/sh
-# outlines-core 0.2.14 makes an expression of a JSON schema, to which a model is then held. It does not look at minimum
-# and maximum: a confidence of 7 passes where at most 1 is allowed, without a warning. What it forbids is valid: "1e3", a
-# date with "+09:00", an object over several lines, and the escape of a letter. jsonschema 4.26.0 says what is valid.
-# Guess before: bounds are kept, and any way of writing JSON passes.
+# outlines-core 0.2.14 makes a regular expression of a JSON schema, to which a model is then held. It does not look at
+# minimum and maximum: a confidence of 7 passes where at most 1 is allowed, without a warning. What it forbids is valid:
+# "1e3", a date with "+09:00", an object over several lines, and the escape of a letter. jsonschema 4.26.0 says what is
+# valid.
+# Guess before: bounds are kept; escapes and line breaks pass. For the date and 1e3 none was written down.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
