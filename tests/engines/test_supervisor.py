@@ -269,6 +269,7 @@ async def test_death_ends_generations_and_spares_new_engine() -> None:
         assert workshop.states == [READY, RESTARTING, READY]
 
 
+@swiftly
 async def test_one_long_text_is_not_a_stall() -> None:
     # Several looks at the engine fall between two tokens.
     async with supervised(Script(first_token_s=0, token_s=0.6), stall_s=1.2) as (workshop, engine):
@@ -395,6 +396,7 @@ async def test_pauses_double_with_jitter_up_to_the_limit(monkeypatch: pytest.Mon
         assert engine.health().state is READY
 
 
+@swiftly
 async def test_a_start_that_hangs_counts_as_failed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -33,6 +33,7 @@ from gateway.protocol.messages import (
 )
 from gateway.stores.memory_log import MemoryEventLog
 from gateway.translation.scheduling.ticket import CATCHING_UP
+from tests.clocks import swiftly
 from tests.gateways import running
 from tests.meetings import finals, joined, logged, say
 from tests.translation.stage import Log, Stage, idle, nothing_is_live, said, stage, until
@@ -649,6 +650,7 @@ async def test_accepted_work_survives_engine_crashes_once() -> None:
             assert f"[ja] text number {n} of many".startswith(deltas), "shown text is not taken back"
 
 
+@swiftly
 async def test_the_last_words_come_with_the_final_alone() -> None:
     async with (
         running(Settings(delta_interval_s=1)) as gateway,

