@@ -448,7 +448,8 @@ async def test_what_is_given_up_goes(
 async def test_a_correction_of_what_is_not_shown_any_more_is_not_shown(
     gateway: GatewayProcess, open_page: OpenPage, meeting: str
 ) -> None:
-    query = address(gateway, meeting=meeting, lang="ja")
+    # What was said last stays, however long the correction takes.
+    query = address(gateway, meeting=meeting, lang="ja", linger="0")
     async with open_page(query) as watch, speaker(gateway, meeting) as ana:
         page = watch.page
         await captions_connected(page)

@@ -5,6 +5,7 @@ The browser's recogniser is played by a script: a real one needs a microphone an
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import pairwise
@@ -103,14 +104,9 @@ class Composing:
 
     async def recognisers(self, count: int) -> None:
         """So many were made, and the last one listens."""
-        await self.page.evaluate(
-            """async (count) => {
-                while (recognisers.length < count || !recognisers.at(-1).running) {
-                    await new Promise((resolve) => setTimeout(resolve, 20));
-                }
-            }""",
-            count,
-        )
+        listens = "(count) => recognisers.length >= count && recognisers.at(-1).running"
+        while not await self.page.evaluate(listens, count):
+            await asyncio.sleep(0.02)
         assert await self.page.evaluate("recognisers.length") == count
 
 
@@ -363,9 +359,12 @@ async def test_sentences_are_said_word_by_word_in_parallel(open_composer: OpenCo
         await expect(composer.page.get_by_test_id("demo-model")).to_be_visible()
         await composer.text.fill("Meanwhile")
         one, other = "We're running out of time.", "Could you repeat that, please?"
+        # A word that the page said late would go with the next one.
+        await stop_the_clock(composer.page)
         await composer.page.get_by_role("button", name=one).click()
         await composer.page.get_by_role("button", name=other).click()
-        await composer.until(lambda: len(composer.finals()) == 2)
+        while len(composer.finals()) < 2:
+            await composer.page.clock.run_for(400)
 
         finals = {frame["text"]: frame["id"] for frame in composer.frames() if frame["type"] == "utterance.final"}
         assert set(finals) == {one, other}
@@ -504,16 +503,19 @@ async def test_every_segment_that_is_heard_is_an_utterance(open_composer: OpenCo
 
 async def test_a_recogniser_that_ends_goes_on_with_the_sentence(open_composer: OpenComposer) -> None:
     async with open_composer() as composer:
+        await stop_the_clock(composer.page)
         await composer.microphone.click()
         await composer.recognisers(1)
         await composer.hear(0, ("we're running out of", False))
         await composer.page.evaluate("recognisers[0].end()")
+        await composer.page.clock.run_for(100)
         await composer.recognisers(2)
         # Its results are counted from 0 again.
         await composer.hear(0, ("time", True))
         await composer.sent("we're running out of time")
         assert one_utterance(composer.frames())
         await composer.page.evaluate("recognisers[1].onerror({ error: 'no-speech' }); recognisers[1].end()")
+        await composer.page.clock.run_for(100)
         await composer.recognisers(3)
         await expect(composer.microphone).to_have_attribute("aria-pressed", "true")
         await expect(composer.note).to_have_text("Listening…")
@@ -533,6 +535,7 @@ async def test_a_sentence_of_which_no_more_is_heard_ends(open_composer: OpenComp
 
 async def test_after_a_stop_the_last_words_still_come(open_composer: OpenComposer) -> None:
     async with open_composer() as composer:
+        await stop_the_clock(composer.page)
         await composer.microphone.click()
         await composer.recognisers(1)
         await composer.hear(0, ("the last", False))
@@ -621,10 +624,12 @@ async def test_on_android_a_sentence_is_said_once_and_whole(open_composer: OpenC
 
 async def test_an_unreachable_service_is_tried_again_and_told(open_composer: OpenComposer) -> None:
     async with open_composer() as composer:
+        await stop_the_clock(composer.page)
         await composer.microphone.click()
         await composer.recognisers(1)
         await composer.hear(0, ("we're running", False))
         await composer.page.evaluate("recognisers[0].onerror({ error: 'network' }); recognisers[0].end()")
+        await composer.page.clock.run_for(100)
         await composer.recognisers(2)
         await expect(composer.note).to_contain_text("hears nothing. Trying again…")
         await expect(composer.note).to_have_class("hint composer-note bad")

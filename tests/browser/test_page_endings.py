@@ -246,7 +246,9 @@ async def test_offline_page_asks_less_and_less_often(gateway: GatewayProcess, op
         # In the place of the page, as its links are relative to the address of the page.
         await page.route(f"{gateway.url}/", lambda route: route.fulfill(path=OFFLINE))
         await page.add_init_script("window.asked = 0; window.fetch = async () => ({ ok: !(window.asked += 1) });")
-        await page.clock.install()
+        # From the first moment on, time passes with `run_for` alone.
+        await page.clock.install(time=0)
+        await page.clock.pause_at(1)
         await page.goto(gateway.url)
         await expect(page.get_by_role("heading")).to_have_text("The meeting cannot be reached")
         for minute in range(1, 6):

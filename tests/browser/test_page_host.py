@@ -22,10 +22,12 @@ from tests.browser.pages import (
     meeting_of,
     new_meeting,
     overflow_px,
+    received,
     row,
     say,
     settled,
     show,
+    until,
 )
 from tests.conftest import OpenPage
 from tests.processes import GatewayProcess
@@ -332,6 +334,8 @@ async def test_locked_meeting_lets_nobody_in_and_the_host_stays_host_after_a_rel
         async with connect(gateway.url, meeting=meeting, name="Bo", reads=["de"]):
             lock = (await show(page, "people")).get_by_role("checkbox", name="Lock the meeting")
             await lock.check()
+            # As the host wants it; whether it is so, the gateway says.
+            await until(lambda: len(received(host, "meeting.locked")) == 1)
             await page.reload()
             await connected(page)
             lock = (await show(page, "people")).get_by_role("checkbox", name="Lock the meeting")
@@ -350,6 +354,7 @@ async def test_locked_meeting_lets_nobody_in_and_the_host_stays_host_after_a_rel
             # Its link would lead others nowhere.
             await expect(late.page.get_by_test_id("share")).to_be_hidden()
             await lock.uncheck()
+            await until(lambda: len(received(host, "meeting.locked")) == 2)
             await late.page.get_by_role("button", name="Try now").click()
             await connected(late.page)
             await expect(late.page.get_by_test_id("share")).to_be_visible()

@@ -257,7 +257,7 @@ async def test_each_reader_sees_as_early_as_they_chose(gateway: GatewayProcess, 
 
         # Of what stays nothing was ever taken back, in every text that was ever on the screen.
         seen = await seen_by(stable.page, "cell-fr")
-        assert len(seen) > 2
+        assert len(seen) > 1
         assert all(later.startswith(earlier) for earlier, later in pairwise(seen)), seen
         assert await seen_by(stable.page, "tentative-fr") == [""]
         assert [frame for frame in stable.received if frame.get("tentative")] == []

@@ -530,6 +530,8 @@ async def test_sharing_fits_a_phone(open_blank: OpenBlank, width: int) -> None:
         await page.evaluate(_SHARE, "stand-up")
         await page.locator("#before").tap()
         dialog = page.get_by_role("dialog")
+        # What comes late moves what is below it.
+        await expect(page.get_by_role("img", name="QR code of the meeting link")).to_be_visible()
         assert await dialog.evaluate("(dialog) => dialog.scrollWidth - dialog.clientWidth") == 0
         await dialog.evaluate("(dialog) => dialog.scrollTo(0, dialog.scrollHeight)")
         await expect(page.get_by_role("button", name="Close")).to_be_in_viewport(ratio=1)
