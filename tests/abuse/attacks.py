@@ -393,7 +393,7 @@ def meeting_of(size: int, pause_s: float, say: Callable[[int], list[bytes]]) -> 
             sent += size
         for sock in socks:
             sock.sendall(message(type="utterance.final", id="last", rev=1_000_000, text="That was all."))
-        for _ in until(60):
+        for _ in until(120):
             if accepted >= size:
                 break
             listen(time.monotonic() + 0.1)
