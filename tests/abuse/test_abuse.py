@@ -107,8 +107,8 @@ async def test_joins_push_out_no_session_of_others(scene: Any) -> None:
 
 
 async def test_a_crowd_of_private_meetings_leaves_others_their_turns(scene: Any) -> None:
-    # 35 sentences at once may take longer than is waited for otherwise.
-    async with scene({"GATEWAY__MAX_QUEUE_S": "10"}) as it:
+    # 35 sentences at once may take longer than is waited for otherwise; without turns they would take minutes.
+    async with scene({"GATEWAY__MAX_QUEUE_S": "60"}) as it:
         attack = asyncio.create_task(it.attacked("crowd", 4))
         await asyncio.sleep(2)
         for n in range(35):
