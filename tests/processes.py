@@ -16,6 +16,7 @@ from pathlib import Path
 
 # Signals as a terminal leaves them, whatever the test runner was started by: `&` and nohup have some ignored.
 DEFAULT_SIGNALS = ("env", "--default-signal=INT,HUP,QUIT")
+WITH_US = ("setpriv", "--pdeathsig", "TERM")
 # A group of its own, as a terminal makes one.
 IN_A_TERMINAL = ("setsid", *DEFAULT_SIGNALS)
 COMMAND = str(Path(sys.executable).parent / "gateway")
@@ -38,7 +39,8 @@ class GatewayProcess:
         self.url = ""
         self._changed = threading.Condition()
         self.process = subprocess.Popen(
-            [*prefix, COMMAND, "serve", *(() if "--port" in arguments else ("--port", "0")), *arguments],
+            # It ends with the tests, however these end.
+            [*WITH_US, *prefix, COMMAND, "serve", *(() if "--port" in arguments else ("--port", "0")), *arguments],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             text=True,
