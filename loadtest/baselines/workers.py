@@ -16,16 +16,16 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager, suppress
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.config import EngineSettings, Settings
@@ -37,76 +37,53 @@ from gateway.engines.host.orphans import exit_with_parent
 from gateway.engines.prompting.encoding import EncodedPrompt
 from gateway.engines.simulated import Rule, Script
 from gateway.engines.vllm.arguments import engine_arguments, engine_environment
-from loadtest.options import Say, shown
-from loadtest.results import LoadtestError
+from loadtest.options import Say
 from loadtest.systems.prompting import gateway_settings, prompts
 from loadtest.systems.server import Running, Server, free_port, serving
 from loadtest.trial.values import Http
 
-SHARED_MEMORY = 0.3
-"""Each of two workers on one GPU had so much of its memory."""
 
-ARCHITECTURES: dict[str, dict[str, int]] = {
-    "one-worker": {},
-    "two-workers": {"workers": 2},
-    "static-batching": {"batch": 16},
-}
-"""Name → what differs from the defaults of `Plan`."""
-
-_AtLeastOne = Annotated[int, Meta(ge=1)]
-
-
-class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Plan(Struct, frozen=True, kw_only=True):
     """What a baseline is made of."""
 
     # Processes with an engine each, which take from one queue.
-    workers: _AtLeastOne = 1
+    workers: int = 1
     # Texts that a worker generates together, at most.
-    batch: _AtLeastOne = 1
+    batch: int = 1
     # How long a batch may wait for further texts, from its first one on.
-    window_s: Annotated[float, Meta(ge=0)] = 0.05
+    window_s: float = 0.05
     # Texts in the queue before a request is refused.
-    max_waiting: _AtLeastOne = 1_000
+    max_waiting: int = 1_000
     # Settings of each worker's engine, as the gateway has them.
     engine: EngineSettings = EngineSettings()
 
 
-def plan(architecture: str, settings: Mapping[str, Any]) -> Plan:
-    """From a gateway's settings, of which `engine` counts, and a section `baseline` with values of `Plan`.
+ARCHITECTURES = {"one-worker": Plan(), "two-workers": Plan(workers=2), "static-batching": Plan(batch=16)}
 
-    Raises `LoadtestError`.
-    """
-    if architecture not in ARCHITECTURES:
-        raise LoadtestError(f"There is no architecture {architecture!r}; there are {', '.join(ARCHITECTURES)}.")
-    engine = gateway_settings({name: value for name, value in settings.items() if name != "baseline"}).engine
-    try:
-        made = msgspec.convert(ARCHITECTURES[architecture] | settings.get("baseline", {}), Plan)
-    except msgspec.ValidationError as error:
-        raise LoadtestError(f"The settings of a baseline cannot be used: {error}.") from None
-    if made.workers > 1 and "gpu_memory_utilization" not in settings.get("engine", {}):
-        engine = replace(engine, gpu_memory_utilization=SHARED_MEMORY)
+
+def plan(architecture: str, settings: dict[str, Any]) -> Plan:
+    """An architecture's plan. settings: a gateway's, of which `engine` counts. Raises `LoadtestError`."""
+    made = ARCHITECTURES[architecture]
+    engine = gateway_settings(settings).engine
     # A batch that the engine took in parts would be no static batch.
-    engine = replace(engine, max_num_seqs=max(engine.max_num_seqs, made.batch))
-    return replace(made, engine=engine)
+    return replace(made, engine=replace(engine, max_num_seqs=max(engine.max_num_seqs, made.batch)))
 
 
 @asynccontextmanager
-async def baseline(
-    architecture: str, settings: Mapping[str, Any], say: Say, *, name: str | None = None
-) -> AsyncIterator[Running]:
-    """A baseline with these settings, ready; it, its workers and their engines are gone when the block ends.
+async def baseline(made: Plan, name: str, told: dict[str, Any], say: Say) -> AsyncIterator[Running]:
+    """A baseline of this plan, ready; it, its workers and their engines are gone when the block ends.
 
-    settings: as in `plan`. say: told how far it is. Raises `LoadtestError` when it cannot start.
+    told: its settings, for reports. say: told how far it is. Raises `LoadtestError` when it cannot start.
     """
-    title, port = name or architecture, free_port()
+    port = free_port()
     with tempfile.TemporaryDirectory(prefix="loadtest-baseline-") as folder:
         file = Path(folder, "plan.json")
-        file.write_bytes(msgspec.json.encode(plan(architecture, settings)))  # noqa: ASYNC240 -- a page at most
+        file.write_bytes(msgspec.json.encode(made))  # noqa: ASYNC240 -- a page at most
         # However this process ends, the engines must not stay behind.
         command = [sys.executable, "-m", "loadtest.baselines", str(file), str(port), str(os.getpid())]
-        server = Server(f"The baseline {architecture}", command, port, Path(folder, "baseline.log"))
-        async with serving(server, title, say):
-            yield Running(title, Http(server.url), shown(settings), server.pid, f"{server.url}/metrics")
+        server = Server(f"The baseline {name}", command, port, Path(folder, "baseline.log"))
+        async with serving(server, name, say):
+            yield Running(name, Http(server.url), told, server.pid, f"{server.url}/metrics")
 
 
 # ---------------------------------------------------------------- what a worker translates with

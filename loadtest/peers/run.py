@@ -25,7 +25,7 @@ from gateway.domain.errors import GatewayError
 from gateway.engine import engine_options
 from gateway.engines.prompting import model_config
 from gateway.text.segments import segments
-from loadtest.baselines.workers import baseline
+from loadtest.baselines.workers import baseline, plan
 from loadtest.driving.driver import Driven, Driver, driver
 from loadtest.measuring import measure
 from loadtest.options import Say, check, merged, shown, with_share
@@ -172,7 +172,7 @@ def system(peer: Peer, say: Say) -> AbstractAsyncContextManager[Running]:
         case "vllm-serve":
             return vllm_serve(peer.settings, say, arguments=peer.arguments, tuned=peer.tuned, name=peer.name)
         case "baseline":
-            return baseline(peer.architecture, peer.settings, say, name=peer.name)
+            return baseline(plan(peer.architecture, peer.settings), peer.name, shown(peer.settings), say)
 
 
 def _check_engine(peers: Sequence[Peer]) -> None:

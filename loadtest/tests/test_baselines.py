@@ -15,10 +15,11 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gateway.client import connect
 from gateway.protocol.messages import TranslationFinal
-from loadtest.baselines.workers import SHARED_MEMORY, Job, SimulatedBatches, baseline, plan
+from loadtest.baselines.workers import Job, SimulatedBatches, baseline, plan
 from loadtest.results import LoadtestError
 from loadtest.systems import processes
 from loadtest.systems.server import Running, metric
@@ -35,35 +36,19 @@ LONG = {"text": "a b c d e f g h i j k", "source": "en", "target": "de"}
 def test_the_architectures_are_those_of_the_reports() -> None:
     shapes = {name: plan(name, {}) for name in ("one-worker", "two-workers", "static-batching")}
     assert [(each.workers, each.batch) for each in shapes.values()] == [(1, 1), (2, 1), (1, 16)]
-    assert shapes["two-workers"].engine.gpu_memory_utilization == SHARED_MEMORY
-    assert shapes["one-worker"].engine.gpu_memory_utilization > SHARED_MEMORY
 
 
 def test_settings_of_a_gateway_say_which_engine() -> None:
     settings = {
         "limits": {"messages_per_s": 100_000},
         "engine": {"model": "x", "max_num_seqs": 4, "gpu_memory_utilization": 0.2, "extra": {"seed": 1}},
-        "baseline": {"batch": 8, "window_s": 0.01},
     }
     made = plan("static-batching", settings)
-    assert (made.engine.model, made.engine.extra, made.batch, made.window_s) == ("x", {"seed": 1}, 8, 0.01)
+    assert (made.engine.model, made.engine.extra) == ("x", {"seed": 1})
     # All of a batch is generated together.
-    assert made.engine.max_num_seqs == 8
-    assert plan("two-workers", settings).engine.gpu_memory_utilization == 0.2
-
-
-@pytest.mark.parametrize(
-    ("architecture", "settings", "complaint"),
-    [
-        ("three-workers", {}, "one-worker, two-workers, static-batching"),
-        ("one-worker", {"engine": {"modell": "x"}}, "modell"),
-        ("one-worker", {"baseline": {"batches": 3}}, "batches"),
-        ("one-worker", {"baseline": {"workers": 0}}, ">= 1"),
-    ],
-)
-def test_what_is_no_baseline_is_one_sentence(architecture: str, settings: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(LoadtestError, match=complaint):
-        plan(architecture, settings)
+    assert made.engine.max_num_seqs == 16
+    with pytest.raises(LoadtestError, match="modell"):
+        plan("one-worker", {"engine": {"modell": "x"}})
 
 
 def test_a_batch_lasts_as_its_longest_text() -> None:
@@ -118,9 +103,10 @@ class Service:
 
 @asynccontextmanager
 async def serving(architecture: str, **own: Any) -> AsyncIterator[Service]:
-    script = SCRIPT | own.pop("script", {})
-    settings = {"engine": {"kind": "simulated", "script": script}, "baseline": own}
-    async with baseline(architecture, settings, lambda _line: None) as running:
+    """own: a script besides `SCRIPT`, and what the plan has instead."""
+    settings = {"engine": {"kind": "simulated", "script": SCRIPT | own.pop("script", {})}}
+    made = replace(plan(architecture, settings), **own)
+    async with baseline(made, architecture, {}, lambda _line: None) as running:
         service = Service(running)
         try:
             yield service
@@ -235,9 +221,10 @@ async def test_a_worker_crash_ends_the_service() -> None:
 async def test_a_baseline_ends_with_its_load_test() -> None:
     settings = {"engine": {"kind": "simulated"}}
     program = (
-        "import asyncio\nfrom loadtest.baselines.workers import baseline\n"
+        "import asyncio\nfrom loadtest.baselines.workers import baseline, plan\n"
         "async def main():\n"
-        f"    async with baseline('two-workers', {settings}, lambda line: None) as running:\n"
+        f"    made = plan('two-workers', {settings})\n"
+        "    async with baseline(made, 'two workers', {}, lambda line: None) as running:\n"
         "        print(running.pid, flush=True)\n        await asyncio.sleep(600)\n"
         "asyncio.run(main())"
     )
@@ -256,8 +243,9 @@ async def test_a_baseline_ends_with_its_load_test() -> None:
 
 @pytest.mark.slow
 async def test_an_engine_load_failure_is_one_sentence() -> None:
+    made = plan("static-batching", {"engine": {"model": "./nowhere"}})
     with pytest.raises(LoadtestError, match=r"static-batching ended with status 1.*worker 1 could not be loaded"):
-        async with baseline("static-batching", {"engine": {"model": "./nowhere"}}, lambda _line: None):
+        async with baseline(made, "static-batching", {}, lambda _line: None):
             pass
 
 
@@ -273,7 +261,7 @@ async def test_a_baseline_translates_as_the_gateway_does(real_gateway: GatewayPr
                     wanted.append((message.text, message.tokens))
                     break
     assert wanted[0][0].startswith("Guten Morgen")
-    async with baseline("static-batching", {}, lambda _line: None) as running:
+    async with baseline(plan("static-batching", {}), "static-batching", {}, lambda _line: None) as running:
         service = Service(running)
 
         async def ask(text: str) -> dict[str, Any]:
