@@ -28,8 +28,8 @@ from loadtest.peers.run import Peer, PeersPlan, run
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario
 from loadtest.trial.content import NONE, Table, formatted, tabulated
-from loadtest.trial.summary import Percentiles, Summary, summaries
-from loadtest.trial.values import Closed, Finding, Results, Trial
+from loadtest.trial.summary import Percentiles, Summary, summarise
+from loadtest.trial.values import Closed, Finding, Objective, Results, Sample, Trial
 
 _SEQUENCES = (64, 32, 16, 8)
 
@@ -118,95 +118,63 @@ def missing(rows: Sequence[Stage], levels: Sequence[int], played: Played) -> dic
 _BAR = 7.5
 
 
-class Busy(Struct, frozen=True):
-    """How much of the machine was in use, over all samples: percent of the GPU, or CPU cores of the engines."""
-
-    mean: float
-    # The standard deviation.
-    deviation: float
-
-
-class Point(Struct, frozen=True):
-    """One load of one stage, all repetitions: what its summary does not say."""
-
-    # The name of its trials and of their summary.
-    trial: str
-    # Part of the time spent in queues.
-    queued: float | None
-    busy: Busy | None
-
-
 class Row(Struct, frozen=True):
-    """One stage."""
+    """One stage, under the highest load that any stage had."""
 
     key: str
     title: str
     # Number of the reports; None where they have none.
     told: Told | None
-    # By requests at a time.
-    points: dict[int, Point]
+    # Of its trials there; None where there are none.
+    summary: Summary | None = None
+    # Part of the time spent in queues; None where it is not known.
+    queued: float | None = None
+    # How much of the machine was in use, over all samples: mean and standard deviation.
+    busy: str = NONE
 
 
-class Outcome(Struct, frozen=True):
-    """What `details` of the report holds."""
-
-    # Whether `busy` is of a GPU.
-    gpu: bool
-    # The highest that was measured.
-    concurrency: int
-    # All stages, also those that were not measured.
-    rows: list[Row]
-
-
-def outcome(rows: Sequence[Stage], trials: Sequence[Trial]) -> Outcome:
-    """trials: of these stages, of all loads or only some."""
-    by_load: dict[str, dict[int, list[Trial]]] = {stage.peer.name: {} for stage in rows}
-    for each in trials:
-        if isinstance(each.load, Closed):
-            by_load[each.system].setdefault(each.load.in_flight, []).append(each)
-    found = [
-        Row(
-            stage.key,
-            stage.peer.name,
-            stage.told,
-            {load: _point(own) for load, own in by_load[stage.peer.name].items()},
-        )
-        for stage in rows
+def rows(known: Iterable[Stage], trials: Iterable[Trial], in_flight: int, objective: Objective) -> list[Row]:
+    """All stages. trials: under any load. in_flight: the one that counts."""
+    highest = [each for each in trials if each.load == Closed(in_flight)]
+    return [
+        _row(stage, [each for each in highest if each.system == stage.peer.name], objective) for stage in known
     ]
-    gpu = any(sample.gpu is not None for each in trials for sample in each.samples)
-    return Outcome(gpu, max((load for own in by_load.values() for load in own), default=0), found)
 
 
-def _point(trials: Sequence[Trial]) -> Point:
+def _row(stage: Stage, trials: Sequence[Trial], objective: Objective) -> Row:
+    made = Row(stage.key, stage.peer.name, stage.told)
+    if not trials:
+        return made
     queued = [each.queued for each in trials if each.queued is not None]
-    samples = [sample for each in trials for sample in each.samples]
-    busy = [sample.gpu for sample in samples if sample.gpu is not None]
-    busy = busy or [cores for sample in samples if (cores := sample.cores.get("engine")) is not None]
-    return Point(
-        trial=trials[0].name,
+    return replace(
+        made,
+        summary=summarise(trials, objective),
         queued=round(statistics.fmean(queued), 4) if queued else None,
-        busy=Busy(round(statistics.fmean(busy), 3), round(statistics.pstdev(busy), 3)) if busy else None,
+        busy=_busy([sample for each in trials for sample in each.samples]),
     )
 
 
-class _Most:
-    """Stages at the highest concurrency, by key, as far as they were measured there; and what the reports tell."""
+def _busy(samples: Sequence[Sample]) -> str:
+    if gpu := [sample.gpu for sample in samples if sample.gpu is not None]:
+        return f"{statistics.fmean(gpu):.0f} ± {statistics.pstdev(gpu):.0f} % of the GPU"
+    if cores := [sample.cores["engine"] for sample in samples if "engine" in sample.cores]:
+        return f"{statistics.fmean(cores):.2f} ± {statistics.pstdev(cores):.2f} cores"
+    return NONE
 
-    def __init__(self, found: Outcome, summaries: Iterable[Summary]) -> None:
-        by_name = {summary.name: summary for summary in summaries}
-        self.points = {
-            row.key: row.points[found.concurrency] for row in found.rows if found.concurrency in row.points
-        }
-        self.summaries = {key: by_name[point.trial] for key, point in self.points.items()}
-        self.per_s = {key: summary.requests_per_s.median for key, summary in self.summaries.items()}
-        self.told_per_s = {row.key: row.told.requests_per_s for row in found.rows if row.told is not None}
+
+class _Speeds:
+    """Requests a second by key of a stage, as far as they are known: here, and in the reports."""
+
+    def __init__(self, found: Sequence[Row]) -> None:
+        self.here = {row.key: row.summary.requests_per_s.median for row in found if row.summary is not None}
+        self.told = {row.key: row.told.requests_per_s for row in found if row.told is not None}
 
     def in_the_reports(self, key: str, base: str) -> str:
         """A sentence, or nothing."""
-        ratio = _ratio(self.told_per_s, key, base)
+        ratio = _ratio(self.told, key, base)
         if ratio is None:
             return ""
-        return f"In the reports {self.told_per_s[key]:g} / {self.told_per_s[base]:g} = {ratio:.1f} ×."
+        return f"In the reports {self.told[key]:g} / {self.told[base]:g} = {ratio:.1f} ×."
 
 
 def _ratio(per_s: Mapping[str, float], key: str, base: str = BASELINE) -> float | None:
@@ -214,40 +182,37 @@ def _ratio(per_s: Mapping[str, float], key: str, base: str = BASELINE) -> float 
     return per_s[key] / max(per_s[base], 1e-9) if key in per_s and base in per_s else None
 
 
-def findings(
-    found: Outcome, summaries: Iterable[Summary], missing: Mapping[str, str], *, bars: bool
-) -> list[Finding]:
-    """summaries: of the trials. missing: key of a stage → why it was not measured, or not under all loads. bars:
+def findings(found: Sequence[Row], in_flight: int, missing: Mapping[str, str], *, bars: bool) -> list[Finding]:
+    """in_flight: that load. missing: key of a stage → why it was not measured, or not under all loads. bars:
     whether the ratio that the reports reached has to be reached."""
     said = [
-        Finding(row.title, value, "under all loads", False, missing[row.key])
-        for row in found.rows
+        Finding(row.title, "not measured", "under all loads", False, missing[row.key])
+        for row in found
         if row.key in missing
-        for value in ["not under all loads" if row.points else "missing"]
     ]
-    most, at = _Most(found, summaries), f"{found.concurrency} in flight"
-    if (ratio := _ratio(most.per_s, RECOMMENDED)) is not None:
-        note, held_back = most.in_the_reports(RECOMMENDED, BASELINE), most.summaries[BASELINE].limited is not None
+    speeds, at = _Speeds(found), f"{in_flight} in flight"
+    limited = {row.key for row in found if row.summary is not None and row.summary.limited is not None}
+    if (ratio := _ratio(speeds.here, RECOMMENDED)) is not None:
+        note, held_back = speeds.in_the_reports(RECOMMENDED, BASELINE), BASELINE in limited
         # Held back, the gateway would reach more; a worker that is held back makes it look better than it is.
-        note += " The driver held the gateway back." * (most.summaries[RECOMMENDED].limited is not None)
+        note += " The driver held the gateway back." * (RECOMMENDED in limited)
         note += " The driver held one worker back: the ratio says nothing." * held_back
         name, passed = f"recommended gateway over one worker, requests/s, {at}", ratio >= _BAR and not held_back
         said.append(Finding(name, f"{ratio:.2f} ×", f"≥ {_BAR:g} ×" * bars, passed if bars else None, note))
-    if BASELINE in most.points and (queued := most.points[BASELINE].queued) is not None:
+    for queued in (row.queued for row in found if row.key == BASELINE and row.queued is not None):
         name = f"one worker, time spent in queues, {at}"
         said.append(Finding(name, f"{queued:.0%}", note="In the reports 97 %."))
-    if (ratio := _ratio(most.per_s, "gateway-64-uniform", "gateway-64")) is not None:
-        note = most.in_the_reports("gateway-64-uniform", "gateway-64")
+    if (ratio := _ratio(speeds.here, "gateway-64-uniform", "gateway-64")) is not None:
+        note = speeds.in_the_reports("gateway-64-uniform", "gateway-64")
         note += " Test data of one length promised what talk did not keep."
         name = f"64 sequences, uniform data over natural, requests/s, {at}"
         said.append(Finding(name, f"{ratio:.2f} ×", note=note))
     return said
 
 
-def table(found: Outcome, summaries: Iterable[Summary]) -> Table:
-    """Each stage beside the reports' own. summaries: of the trials."""
-    most = _Most(found, summaries)
-    busy_form = "{:.0f} ± {:.0f} %" if found.gpu else "{:.2f} ± {:.2f}"
+def table(found: Sequence[Row], in_flight: int) -> Table:
+    """Each stage beside the reports' own. in_flight: as for `findings`."""
+    speeds = _Speeds(found)
 
     def reports(row: Row) -> str:
         if row.told is None:
@@ -255,30 +220,26 @@ def table(found: Outcome, summaries: Iterable[Summary]) -> Table:
         return f"{row.told.requests_per_s:g}" + (f" ({row.told.note})" if row.told.note else "")
 
     def there(cell: Callable[[Summary], str]) -> Callable[[Row], str]:
-        return lambda row: cell(most.summaries[row.key]) if row.key in most.summaries else NONE
+        return lambda row: NONE if row.summary is None else cell(row.summary)
 
     def latency(latency: Percentiles) -> str:
         return f"{formatted(latency.p50_ms, ',.0f')} / {formatted(latency.p99_ms, ',.0f')}"
 
-    def busy(row: Row) -> str:
-        known = most.points[row.key].busy if row.key in most.points else None
-        return NONE if known is None else busy_form.format(known.mean, known.deviation)
-
     columns: list[tuple[str, Callable[[Row], str]]] = [
         ("architecture", lambda row: row.title),
         ("reports: requests/s", reports),
-        ("reports: × one worker", lambda row: formatted(_ratio(most.told_per_s, row.key), ".1f")),
-        ("× one worker", lambda row: formatted(_ratio(most.per_s, row.key), ".1f")),
+        ("reports: × one worker", lambda row: formatted(_ratio(speeds.told, row.key), ".1f")),
+        ("× one worker", lambda row: formatted(_ratio(speeds.here, row.key), ".1f")),
         ("requests/s", there(lambda own: f"{own.requests_per_s.median:.1f}" + "*" * (own.limited is not None))),
         ("latency p50 / p99, ms", there(lambda own: latency(own.total))),
         ("first token p50 / p99, ms", there(lambda own: latency(own.first_token))),
         ("failed", there(lambda own: str(own.failed))),
-        ("time in queues", lambda row: formatted(getattr(most.points.get(row.key), "queued", None), ".0%")),
-        (f"{'GPU busy' if found.gpu else 'cores in use by engines'}, mean ± deviation", busy),
+        ("time in queues", lambda row: formatted(row.queued, ".0%")),
+        ("in use by engines, mean ± deviation", lambda row: row.busy),
     ]
     return tabulated(
-        f"The journey, {found.concurrency} requests in flight",
-        found.rows,
+        f"The journey, {in_flight} requests in flight",
+        found,
         columns,
         "The reports measured another model on another GPU: compare how many times one worker's requests/s an "
         "architecture reaches. A baseline answers with the whole translation: its first token is its last. "
@@ -333,9 +294,9 @@ def _add(parser: argparse.ArgumentParser) -> None:
 async def _run(options: argparse.Namespace, say: Say) -> Results:
     settings = common.settings(options)
     common.check(merged(settings, options.recommended))
-    rows = stages(settings, options.recommended, options.stages)
+    known = stages(settings, options.recommended, options.stages)
     simulated = settings.get("engine", {}).get("kind") == "simulated"
-    grouped = groups(rows, None if simulated else hardware.memory_mib())
+    grouped = groups(known, None if simulated else hardware.memory_mib())
     concurrency = tuple(sorted(options.concurrency))
     plan = PeersPlan(
         peers=tuple(peer for group in grouped for peer in group),
@@ -348,14 +309,15 @@ async def _run(options: argparse.Namespace, say: Say) -> Results:
         alike=False,
     )
     played = await run(plan, say, grouped)
-    left_out = missing(rows, concurrency, played)
+    left_out = missing(known, concurrency, played)
     if not played.trials:
         why = " ".join(dict.fromkeys(left_out.values()))
         raise LoadtestError(f"Not a single round could be played. {why}")
-    order = [stage.peer.name for stage in rows]
+    order = [stage.peer.name for stage in known]
     trials = sorted(played.trials, key=lambda each: order.index(each.system))
     objective = common.objective(options)
-    found, told = outcome(rows, trials), summaries(trials, objective)
+    in_flight = max(each.load.in_flight for each in trials if isinstance(each.load, Closed))
+    found = rows(known, trials, in_flight, objective)
     return Results(
         model=common.model_name(settings),
         settings={
@@ -365,10 +327,10 @@ async def _run(options: argparse.Namespace, say: Say) -> Results:
             "recommended": common.shown(options.recommended),
         },
         objective=objective,
-        findings=findings(found, told, left_out, bars=options.bars),
-        parts=[table(found, told)],
+        findings=findings(found, in_flight, left_out, bars=options.bars),
+        parts=[table(found, in_flight)],
         trials=trials,
-        details=msgspec.to_builtins(found),
+        details={"concurrency": in_flight, "rows": msgspec.to_builtins(found)},
     )
 
 

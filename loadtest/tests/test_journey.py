@@ -14,16 +14,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from loadtest import journey as journeys
-from loadtest.journey import JOURNEY, Outcome, groups, missing, outcome, stages
+from loadtest.journey import JOURNEY, Row, findings, groups, missing, rows, stages, table
 from loadtest.peers import run as rounds
-from loadtest.peers.run import Outcome as Played
+from loadtest.peers.run import Outcome
 from loadtest.results import LoadtestError
 from loadtest.systems.server import Running
 from loadtest.tests.made_up_trials import a_trial, parsed, write
-from loadtest.trial.content import Table
 from loadtest.trial.report import passed
-from loadtest.trial.summary import requests_per_s, summaries
 from loadtest.trial.values import Closed, Finding, Objective, Record, Sample, Trial
 
 ALL = (
@@ -73,8 +70,8 @@ def a_round(title: str, in_flight: int, per_s: float, queued: float | None = Non
     return a_trial(records, **{**named, "elapsed_s": count / per_s, "samples": samples, "queued": queued, **own})
 
 
-def found(best_per_s: float = 40.0, **own: Any) -> tuple[Outcome, list[Trial]]:
-    rows = stages({}, {}, only=["one-worker", "gateway-64-uniform", "gateway-64", "gateway-16", "recommended"])
+def found(best_per_s: float = 40.0, **own: Any) -> list[Row]:
+    known = stages({}, {}, only=["one-worker", "gateway-64-uniform", "gateway-64", "gateway-16", "recommended"])
     rounds = [
         a_round("one worker", 25, 5.0, 0.9, **own),
         a_round("one worker", 1, 4.0, 0.0),
@@ -82,50 +79,44 @@ def found(best_per_s: float = 40.0, **own: Any) -> tuple[Outcome, list[Trial]]:
         a_round("gateway, 64 sequences", 25, 20.0),
         a_round("gateway, recommended", 25, best_per_s),
     ]
-    return outcome(rows, rounds), rounds
+    return rows(known, rounds, 25, Objective())
 
 
-def findings(
-    made: Outcome, rounds: list[Trial], missing: dict[str, str] | None = None, *, bars: bool = False
-) -> list[Finding]:
-    return journeys.findings(made, summaries(rounds, Objective()), missing or {}, bars=bars)
-
-
-def table(made: Outcome, rounds: list[Trial]) -> Table:
-    return journeys.table(made, summaries(rounds, Objective()))
+def told(made: list[Row], *, bars: bool = False) -> list[Finding]:
+    return findings(made, 25, {}, bars=bars)
 
 
 def test_rows_stand_beside_the_reports() -> None:
-    rows = {row[0]: row for row in table(*found()).rows}
-    assert rows["one worker"][1:5] == ["2.2", "1.0", "1.0", "5.0"]
-    assert rows["one worker"][5:] == ["1,400 / 1,900", "500 / 500", "0", "90%", "1.50 ± 0.50"]
-    assert rows["gateway, recommended"][2:5] == ["7.5", "8.0", "40.0"]
-    assert rows["gateway, 64 sequences"][1] == "3.5 (staging)"
+    shown = {row[0]: row for row in table(found(), 25).rows}
+    assert shown["one worker"][1:5] == ["2.2", "1.0", "1.0", "5.0"]
+    assert shown["one worker"][5:] == ["1,400 / 1,900", "500 / 500", "0", "90%", "1.50 ± 0.50 cores"]
+    assert shown["gateway, recommended"][2:5] == ["7.5", "8.0", "40.0"]
+    assert shown["gateway, 64 sequences"][1] == "3.5 (staging)"
     # It was not measured.
-    assert rows["gateway, 16 sequences"][2:4] == ["4.9", "–"]
-    held_back = table(*found(settings={"driver_was_the_limit": "It was late."}))
+    assert shown["gateway, 16 sequences"][2:4] == ["4.9", "–"]
+    held_back = table(found(settings={"driver_was_the_limit": "It was late."}), 25)
     assert held_back.rows[0][4] == "5.0*"
 
 
 def test_a_gpu_counts_where_there_is_one() -> None:
     samples = [Sample(0.0, gpu=90.0, cores={"engine": 1.0}), Sample(0.1, gpu=0.0), Sample(0.2, gpu=90.0)]
-    assert table(*found(samples=samples)).rows[0][9] == "60 ± 42 %"
+    assert table(found(samples=samples), 25).rows[0][9] == "60 ± 42 % of the GPU"
 
 
 @pytest.mark.parametrize(("best_per_s", "passed"), [(37.6, True), (37.4, False)])
 def test_the_bar_is_what_the_reports_reached(best_per_s: float, passed: bool) -> None:
-    assert [each.passed for each in findings(*found(best_per_s), bars=True)] == [passed, None, None]
-    assert {each.passed for each in findings(*found(best_per_s))} == {None}
+    assert [each.passed for each in told(found(best_per_s), bars=True)] == [passed, None, None]
+    assert {each.passed for each in told(found(best_per_s))} == {None}
 
 
 def test_a_worker_held_back_proves_nothing() -> None:
-    (bar, *_) = findings(*found(settings={"driver_was_the_limit": "It was late."}), bars=True)
+    (bar, *_) = told(found(settings={"driver_was_the_limit": "It was late."}), bars=True)
     assert bar.passed is False
     assert "says nothing" in bar.note
 
 
 def test_findings_say_what_the_reports_said() -> None:
-    said = {each.name: (each.value, each.note) for each in findings(*found())}
+    said = {each.name: (each.value, each.note) for each in told(found())}
     assert said["one worker, time spent in queues, 25 in flight"] == ("90%", "In the reports 97 %.")
     (best,) = (value for name, value in said.items() if name.startswith("recommended"))
     assert best == ("8.00 ×", "In the reports 16.4 / 2.2 = 7.5 ×.")
@@ -134,21 +125,20 @@ def test_findings_say_what_the_reports_said() -> None:
 
 
 def test_missing_stages_are_named() -> None:
-    rows = stages({}, {}, only=["one-worker", "two-workers", "gateway-16", "recommended"])
+    known = stages({}, {}, only=["one-worker", "two-workers", "gateway-16", "recommended"])
     rounds = [
         a_round("one worker", 1, 4.0),
         a_round("one worker", 25, 5.0),
         # What was cut off at a lower level stands beside nothing at a higher one.
         a_round("gateway, recommended", 1, 8.0),
     ]
-    left_out = missing(rows, [1, 25], Played(rounds, {}, {"two workers": "It ended."}, "No time."))
+    left_out = missing(known, [1, 25], Outcome(rounds, {}, {"two workers": "It ended."}, "No time."))
     assert left_out == {"two-workers": "It ended.", "gateway-16": "No time.", "recommended": "No time."}
-    made = outcome(rows, rounds)
-    assert made.concurrency == 25
-    told = {each.name: (each.value, each.note) for each in findings(made, rounds, left_out) if not each.passed}
-    assert told["two workers"] == ("missing", "It ended.")
-    assert told["gateway, recommended"] == ("not under all loads", "No time.")
-    shown = {row[0]: row for row in table(made, rounds).rows}
+    made = rows(known, rounds, 25, Objective())
+    failed = {each.name: each.note for each in findings(made, 25, left_out, bars=False) if each.passed is False}
+    named = {"two workers": "It ended.", "gateway, 16 sequences": "No time.", "gateway, recommended": "No time."}
+    assert failed == named
+    shown = {row[0]: row for row in table(made, 25).rows}
     assert shown["two workers"] == ["two workers", "2", "0.9", *["–"] * 7]
     assert shown["gateway, recommended"][3:] == ["–"] * 7
 
@@ -183,20 +173,18 @@ async def test_a_journey_on_the_simulated_engine(tmp_path: Path) -> None:
     )
     said: list[str] = []
     made = await JOURNEY.run(given, said.append)
-    rows = {row.key: row for row in msgspec.convert(made.details, Outcome).rows}
-    assert list(rows) == ["one-worker", "recommended"]
-    assert [list(row.points) for row in rows.values()] == [[2, 6], [2, 6]]
+    measured = {row.key: row for row in msgspec.convert(made.details["rows"], list[Row])}
+    assert list(measured) == ["one-worker", "recommended"]
     assert not any(record.failed for trial in made.trials for record in trial.records)
     # Each load once.
     assert len({(trial.name, trial.repetition) for trial in made.trials}) == len(made.trials) == 4
-    queued = {key: row.points[6].queued or 0.0 for key, row in rows.items()}
-    assert queued["one-worker"] > 0.5
-    assert queued["recommended"] < queued["one-worker"]
-    best, one = (
-        next(trial for trial in made.trials if trial.name == rows[key].points[6].trial)
-        for key in ("recommended", "one-worker")
-    )
-    assert requests_per_s(best) > requests_per_s(one)
+    best, one = (measured[key] for key in ("recommended", "one-worker"))
+    assert one.queued is not None
+    assert one.queued > 0.5
+    assert (best.queued or 0.0) < one.queued
+    assert best.summary is not None
+    assert one.summary is not None
+    assert best.summary.requests_per_s.median > one.summary.requests_per_s.median
     # The two that the bar is about take turns.
     told = [line.partition(" in flight")[0] for line in said if line.endswith("in flight, repetition 1")]
     assert told == [*("one worker, 2", "gateway, recommended, 2"), *("one worker, 6", "gateway, recommended, 6")]
