@@ -25,7 +25,6 @@ from loadtest.capacity.points import (
     driver_limit,
     judge,
     points_table,
-    there,
     too_few,
 )
 from loadtest.capacity.search import Bounds, Ended, Found, Run, capacity_search, given_loads
@@ -34,7 +33,6 @@ from loadtest.measuring import measure
 from loadtest.options import Say
 from loadtest.results import LoadtestError, go_on
 from loadtest.systems.server import Running, until_idle
-from loadtest.trial.content import number
 from loadtest.trial.values import Finding, Results
 
 _LOOK_S = 0.2
@@ -225,7 +223,7 @@ async def curve(plan: Plan, system: AbstractAsyncContextManager[Running], say: S
 
 
 def findings(points: Sequence[Point], found: Found, offer: Offer) -> list[Finding]:
-    """The answer, what came out there, what was full above it. points: at least one."""
+    """The answer, and what was full above it; all else is in the tables. points: at least one."""
     unit, best = offer.unit, at_capacity(points, found)
     lost = sorted((each for each in points if not each.kept and each.driver is None), key=lambda each: each.load)
     driver = next((each for each in points if each.driver is not None), None)
@@ -233,32 +231,14 @@ def findings(points: Sequence[Point], found: Found, offer: Offer) -> list[Findin
         note = f"Not even {unit.words(min(each.load for each in points))} kept the objective."
         told = [Finding(_KNEE, "none", note=note)]
     else:
-        told = [_knee(points, best, lost, offer), *there(best, points, offer)]
+        told = [_knee(points, best, lost, offer)]
     if lost:
         note = f"At {unit.words(lost[0].load)}."
         told.append(Finding("what was full above it", lost[0].limit, note=note))
-        told += _overload(points, lost, best)
     if driver is not None:
         told.append(driver_limit(driver))
     elif (why := _INCOMPLETE.get(found.ended)) is not None:
         told.append(Finding("the curve", "incomplete", note=why))
-    return told
-
-
-def _overload(points: Sequence[Point], lost: Sequence[Point], best: Point | None) -> list[Finding]:
-    """Whether as much is finished above the knee as at most, and how long those wait that are accepted."""
-    most = max(each.summary.requests_per_s.median for each in points)
-    if not most:
-        return []
-    finished = ", ".join(f"{each.summary.requests_per_s.median / most:.2f} at {each.load:g}" for each in lost)
-    told = [Finding("finished above it, beside the most", finished, note=f"The most: {number(most)}/s.")]
-    waits = [each for each in lost if each.summary.since_sent.count]
-    if waits:
-        note = "Of those that were accepted, since they were sent for the last time."
-        if best is not None and best.summary.since_sent.count:
-            note += f" At the knee {number(best.summary.since_sent.p99_ms)} ms."
-        value = ", ".join(f"{number(each.summary.since_sent.p99_ms)} ms at {each.load:g}" for each in waits)
-        told.append(Finding("first token p99 above it", value, note=note))
     return told
 
 

@@ -134,8 +134,6 @@ def described(plan: Struct) -> dict[str, Any]:
 _FULL = 0.85
 _NOTED_CORES = 0.1
 
-_PARTIAL_TOKENS = "tokens of partials for each of a final"
-
 
 class Point(Struct, frozen=True, kw_only=True):
     """One run."""
@@ -282,43 +280,6 @@ def _serving_s(trial: Trial) -> list[tuple[str, float]]:
     return sorted(each, key=lambda process: -process[1])
 
 
-def there(best: Point, points: Sequence[Point], offer: Offer) -> list[Finding]:
-    """What came out at the load that is the answer. points: of all runs."""
-    summary = best.summary
-    told = [
-        Finding("translations finished there", f"{number(summary.requests_per_s.median)}/s"),
-        Finding("tokens of finals there", f"{number(summary.tokens_per_s.median)}/s"),
-        Finding("first token there, p50 / p99", f"{_p50_p99(summary.first_token)} ms"),
-    ]
-    if offer.unit is Unit.MEETINGS and offer.scenario.partial_every_s:
-        told += _of_partials(best, min(points, key=lambda each: each.load), offer)
-    return told
-
-
-def _of_partials(best: Point, least: Point, offer: Offer) -> list[Finding]:
-    """What readers have of what is still being said. least: of all runs, the one with the smallest load."""
-    told: list[Finding] = []
-    at_least = f"At {offer.unit.words(least.load)}"
-    if best.summary.first_words.count:
-        value = f"{_p50_p99(best.summary.first_words)} ms"
-        note = f"{at_least} {_p50_p99(least.summary.first_words)} ms."
-        told.append(Finding("first words there, since the utterance began, p50 / p99", value, note=note))
-    if best.summary.partials_translated is not None:
-        note = "Of those that an idle gateway would translate."
-        if least.summary.partials_translated is not None:
-            note += f" {at_least} {least.summary.partials_translated:.0%}."
-        if offer.objective.first_words_ms is None:
-            note += " The objective does not count them (--first-words-ms 0)."
-        told.append(Finding("partials translated there", f"{best.summary.partials_translated:.0%}", note=note))
-    if best.partial_tokens is not None:
-        note = (
-            f"{at_least} {number(least.partial_tokens)}: where the engine or the gateway is full, fewer partials "
-            "are translated."
-        )
-        told.append(Finding(f"{_PARTIAL_TOKENS} there", number(best.partial_tokens), note=note))
-    return told
-
-
 def points_table(points: Sequence[Point], unit: Unit) -> Table:
     """All runs, by load."""
 
@@ -331,13 +292,13 @@ def points_table(points: Sequence[Point], unit: Unit) -> Table:
         (unit.value, lambda each: f"{each.load:g}" + (" (confirmation)" if each.long else "")),
         ("seed", lambda each: str(each.seed)),
         ("offered/s", lambda each: f"{each.summary.offered_per_s or 0.0:.3g}"),
+        ("finished/s", lambda each: f"{each.summary.requests_per_s.median:.3g}"),
         ("goodput/s", lambda each: f"{each.summary.goodput_per_s.median:.3g}"),
         ("kept the objective", verdict),
         ("first token p50 / p99, ms", lambda each: _p50_p99(each.summary.first_token)),
     ]
     if any(each.summary.retries for each in points):
         columns += [
-            ("finished/s", lambda each: f"{each.summary.requests_per_s.median:.3g}"),
             ("sent again", lambda each: f"{each.summary.retries:,}"),
             (
                 "first token of what was accepted, since it was sent p50 / p99, ms",
@@ -346,7 +307,10 @@ def points_table(points: Sequence[Point], unit: Unit) -> Table:
         ]
     columns.append(("tokens/s of finals", lambda each: number(each.summary.tokens_per_s.median)))
     if unit is Unit.MEETINGS:
-        columns += [*OF_PARTIALS, (_PARTIAL_TOKENS, lambda each: number(each.partial_tokens))]
+        columns += [
+            *OF_PARTIALS,
+            ("tokens of partials for each of a final", lambda each: number(each.partial_tokens)),
+        ]
     columns += [
         ("running", lambda each: number(each.summary.running.mean if each.summary.running else None)),
         ("what was full", lambda each: each.limit),

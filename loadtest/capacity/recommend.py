@@ -29,7 +29,6 @@ from loadtest.capacity.points import (
     Unit,
     described,
     points_table,
-    there,
     too_few,
 )
 from loadtest.capacity.search import Bounds, Ended, Found, capacity_search
@@ -121,7 +120,6 @@ def advise(
     return [
         Finding("max_num_seqs", str(chosen.max_num_seqs), note=why),
         *_carries(f"a {device} carries", chosen.found, chosen.at, offer),
-        *there(chosen.at, chosen.points, offer),
         *notes,
     ]
 

@@ -401,7 +401,6 @@ def test_a_sweep_tells_knee_and_limit() -> None:
     ]
     said = told(points, Found(10, None, Ended.COMPLETE, 3))
     assert said[KNEE] == "10/s"
-    assert said["first token there, p50 / p99"] == "100 / 100 ms"
     assert said["what was full above it"] == "the engine's batch (16.0 of 16 sequences, 2 waiting)"
     table = points_table(points, Unit.REQUESTS)
     assert [row[0] for row in table.rows] == ["10", "20", "40"]
@@ -414,18 +413,10 @@ def test_partial_tokens_are_told_with_partials() -> None:
         return faster(point([100.0] * 100, Run(load), MEETINGS, samples=samples), tokens_per_s=50.0)
 
     points = [carrying(4, 275), carrying(8, 60), carrying(16, 49)]
-    swept = Found(16, None, Ended.COMPLETE, 3)
-    [found] = [each for each in findings(points, swept, MEETINGS) if "tokens of partials" in each.name]
-    # Fewer than its finals have: they are not counted over quite the same time.
-    assert found.value == "0"
-    assert "At 4 meetings 4.5:" in found.note
     table = points_table(points, Unit.MEETINGS)
     place = list(table.head).index("tokens of partials for each of a final")
+    # Fewer than its finals have: they are not counted over quite the same time.
     assert [row[place] for row in table.rows] == ["4.5", "0.2", "0"]
-    silent = [point([100.0] * 100, Run(16), MEETINGS)]
-    finals_alone = replace(MEETINGS, scenario=replace(MEETINGS.scenario, partial_every_s=None))
-    for offered, seen in ((MEETINGS, silent), (finals_alone, points)):
-        assert not [each for each in findings(seen, swept, offered) if "partials" in each.name]
     assert not any("partials" in name for name in points_table(points, Unit.REQUESTS).head)
 
 
@@ -451,8 +442,6 @@ def test_first_words_count_if_asked_for() -> None:
     assert spoken([400.0] * 90 + [2_100.0] * 10, 0.2, offer=MEETINGS).kept
     said = {each.name: each for each in findings([kept, starved], Found(4, 8, Ended.COMPLETE, 2), WATCHED)}
     assert "not kept: first words of what is being said, partials translated" in said[KNEE].note
-    assert said["first words there, since the utterance began, p50 / p99"].value == "400 / 400 ms"
-    assert said["partials translated there"].value == "90%"
     table = points_table([kept, starved], Unit.MEETINGS)
     rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
     assert [(row["first words p99, ms"], row["partials translated"]) for row in rows] == [
@@ -460,14 +449,6 @@ def test_first_words_count_if_asked_for() -> None:
         ("2,100", "20%"),
     ]
     assert rows[1]["kept the objective"].endswith("no (first words of what is being said, partials translated)")
-
-
-def test_first_words_otherwise_do_not_count() -> None:
-    starved = spoken([2_100.0] * 100, 0.2, offer=MEETINGS)
-    found = findings([starved], Found(8, None, Ended.COMPLETE, 1), MEETINGS)
-    (told,) = [each for each in found if each.name == "partials translated there"]
-    assert told.value == "20%"
-    assert "--first-words-ms" in told.note
 
 
 def test_a_late_driver_shows_late_words() -> None:
@@ -499,14 +480,13 @@ def test_a_sweep_tells_what_overload_leaves() -> None:
         faster(point([900.0] * 95, Run(20), records=retried(95, 900.0)), requests_per_s=9.5),
         faster(point([900.0] * 80, Run(40), records=retried(80, 950.0)), requests_per_s=8.0),
     ]
-    said = told(points, Found(10, None, Ended.COMPLETE, 3))
-    assert said["finished above it, beside the most"] == "0.95 at 20, 0.80 at 40"
-    # Since they were accepted, not since they were due.
-    assert said["first token p99 above it"] == "400 ms at 20, 450 ms at 40"
     table = points_table(points, Unit.REQUESTS)
     rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
     assert [row["sent again"] for row in rows] == ["0", "190", "160"]
     assert [row["finished/s"] for row in rows] == ["10", "9.5", "8"]
+    # Since they were accepted, not since they were due.
+    waits = "first token of what was accepted, since it was sent p50 / p99, ms"
+    assert [row[waits] for row in rows] == ["100 / 100", "400 / 400", "450 / 450"]
     assert not any("again" in name for name in points_table(points[:1], Unit.REQUESTS).head)
 
 
