@@ -259,19 +259,12 @@ class _Sampler:
             began_s = time.monotonic()
             status, text = get(url, _SCRAPE_LIMIT_S)
             if status == 200:
-                self._said = self._read(text)
+                told = {field: metric(text, name) for name, field in self.fields.items()}
+                # What the server does not have is left out.
+                self._said = {field: value for field, value in told.items() if value is not None}
             # The quickest answer tells what one costs, the others how long it waited behind other work.
             least_s = min(least_s, time.monotonic() - began_s)
             pause_s = max(_SCRAPE_S, least_s / _SCRAPE_SHARE)
-
-    def _read(self, text: str) -> dict[str, float]:
-        """The few metrics of a sample, each summed over its series; what the server does not have is left out."""
-        found: dict[str, float] = {}
-        for line in text.splitlines():
-            name = self.fields.get(line.partition("{")[0].partition(" ")[0])
-            if name is not None:
-                found[name] = found.get(name, 0.0) + float(line.rsplit(" ", 1)[1])
-        return found
 
 
 PARTIALS = "gateway_partials_total"
@@ -317,9 +310,6 @@ def translated_part(lines: Iterable[Line], before: float, after: float) -> float
 
 # ---------------------------------------------------------------- one trial
 
-DRIVER_WAS_THE_LIMIT = "driver_was_the_limit"
-"""Where the settings of a trial say that the driver held it back, and how."""
-
 _STEPS = "gateway_engine_step_seconds"
 _GAP_S = 0.1
 
@@ -349,9 +339,8 @@ async def measure(
     """Play the lines once, sampled and accounted.
 
     discard_s: what was due earlier is not part of the trial, unless it failed, nor is what was used until then or
-    after the last line: see `Trial`. allow_bottleneck: a driver that was the limit is noted
-    in the settings of the trial. Raises `LoadtestError` for such a driver otherwise, and when nothing was
-    translated.
+    after the last line: see `Trial`. allow_bottleneck: a driver that was the limit is noted. Raises
+    `LoadtestError` for such a driver otherwise, and when nothing was translated.
     """
     began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     say(f"{name}, repetition {repetition}" if repetition else f"{name}, warming up")
@@ -364,13 +353,9 @@ async def measure(
     if window.until_s <= window.from_s:
         raise LoadtestError(f"{name}: everything was over within the {discard_s:g} s that are discarded.")
     after = await asyncio.to_thread(_counted, running.metrics_url)
-    settings: dict[str, Any] = dict(running.settings)
-    if steps := buckets(after, _STEPS):
-        settings |= _gaps(buckets(before, _STEPS), steps)
-    if (sentence := bottleneck(driven, load)) is not None:
-        if not allow_bottleneck:
-            raise LoadtestError(f"{name}: {sentence}")
-        settings[DRIVER_WAS_THE_LIMIT] = sentence
+    if (limited := bottleneck(driven, load)) is not None and not allow_bottleneck:
+        raise LoadtestError(f"{name}: {limited}")
+    steps, long_steps = _steps(buckets(before, _STEPS), buckets(after, _STEPS))
     records = [
         replace(
             record, **{name: at_s - discard_s for name in _TIMES if (at_s := getattr(record, name)) is not None}
@@ -391,7 +376,7 @@ async def measure(
     return Trial(
         name=name,
         system=running.name,
-        settings=settings,
+        settings=dict(running.settings),
         workload=workload,
         load=load,
         repetition=repetition,
@@ -419,6 +404,9 @@ async def measure(
         with_drain=window.with_drain,
         partials_translated=translated_part(lines, translated(before), translated(after)) if after else None,
         queued=share_in_queues(before, after),
+        limited=limited,
+        steps=steps,
+        long_steps=long_steps,
     )
 
 
@@ -488,12 +476,11 @@ def _counted(metrics_url: str | None) -> str:
     return get(only(metrics_url, [f"{_STEPS}_bucket", PARTIALS, *_QUEUES_S, *_TOTALS_S]))[1]
 
 
-def _gaps(before: dict[float, float], after: dict[float, float]) -> dict[str, float]:
-    """Steps between two readings, and how many of them took longer than they may."""
+def _steps(before: dict[float, float], after: dict[float, float]) -> tuple[int | None, int | None]:
+    """Steps between two readings, and how many of them took longer than they may; None where none are told."""
+    if not after:
+        return None, None
     grown = {bound: count - before.get(bound, 0.0) for bound, count in after.items()}
-    steps = grown.get(float("inf"), 0.0)
     within = max((bound for bound in grown if bound <= _GAP_S), default=None)
-    return {
-        "engine_steps": int(steps),
-        "engine_gaps_over_100_ms": int(steps - grown[within]) if within is not None else int(steps),
-    }
+    steps = grown.get(math.inf, 0.0)
+    return int(steps), int(steps - (0.0 if within is None else grown[within]))

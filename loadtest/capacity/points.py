@@ -16,7 +16,6 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from loadtest.capacity.search import Run
-from loadtest.measuring import DRIVER_WAS_THE_LIMIT
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario, arrivals, check, meetings_lines, request_lines, translations_per_s
 from loadtest.trial.content import Table, formatted, number, tabulated
@@ -191,7 +190,7 @@ class Measured(Struct, frozen=True):
 def judge(trial: Trial, run: Run, offer: Offer, *, seed: int, slots: int | None, cores: Cores) -> Point:
     """What a trial amounts to. seed: of what was said. slots: sequences in all batches, where known."""
     summary = summarise([trial], offer.objective)
-    driver = trial.settings.get(DRIVER_WAS_THE_LIMIT)
+    driver = trial.limited
     if driver is not None and (summary.met or not _excused(trial, offer)):
         # Kept is kept; and lost is lost where the driver's own lateness explains it no more than in part.
         driver = None

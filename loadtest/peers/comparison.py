@@ -19,7 +19,6 @@ from msgspec import Struct, structs
 from gateway.domain.log import CONTEXT_TEXTS
 from gateway.engines.vllm import hardware
 from loadtest import options as common
-from loadtest.measuring import DRIVER_WAS_THE_LIMIT
 from loadtest.options import Command, Say, between, from_, listed, merged, numbers
 from loadtest.peers.run import (
     DIRECT,
@@ -98,12 +97,7 @@ def comparisons(outcome: Outcome) -> list[Comparison]:
 def _comparison(
     in_flight: int, peer: str, pairs: Sequence[tuple[Trial, Trial]], same_text: float | None
 ) -> Comparison:
-    limits = {
-        trial.system: str(trial.settings[DRIVER_WAS_THE_LIMIT])
-        for pair in pairs
-        for trial in pair
-        if DRIVER_WAS_THE_LIMIT in trial.settings
-    }
+    limits = {trial.system: trial.limited for pair in pairs for trial in pair if trial.limited is not None}
     return Comparison(
         in_flight=in_flight,
         peer=peer,
@@ -208,10 +202,7 @@ def _others_found(compared: Sequence[Comparison], own: Sequence[Trial], in_fligh
         mean >= _BUSY,
         "Mean of NVML's samples, without a round's first second.",
     )
-    steps, gaps = (
-        sum(int(trial.settings.get(name, 0)) for trial in own)
-        for name in ("engine_steps", "engine_gaps_over_100_ms")
-    )
+    steps, gaps = sum(trial.steps or 0 for trial in own), sum(trial.long_steps or 0 for trial in own)
     yield _barred(
         f"steps of the engine over 100 ms, {in_flight} in flight",
         f"{gaps} of {steps:,}" if steps else None,

@@ -25,7 +25,6 @@ from loadtest.capacity.points import (
     too_few,
 )
 from loadtest.capacity.search import Bounds, Ended, Found, Run, capacity_search, given_loads
-from loadtest.measuring import DRIVER_WAS_THE_LIMIT
 from loadtest.results import LoadtestError, Spread
 from loadtest.talk.scenario import Scenario
 from loadtest.tests.made_up_trials import a_trial
@@ -365,18 +364,16 @@ LATE = ProcessUse(cpu_s=1, elapsed_s=10, lag_p99_ms=150, lag_max_ms=400)
 
 
 def test_the_driver_is_blamed_alone() -> None:
-    settings = {DRIVER_WAS_THE_LIMIT: "It was late."}
-    lost = point([400.0] * 10, clients=[LATE], settings=settings)
+    lost = point([400.0] * 10, clients=[LATE], limited="It was late.")
     assert (lost.kept, lost.driver, lost.limit) == (False, "It was late.", "the driver")
     # What was kept was kept; and what is lost without the driver's lateness too is the gateway's.
-    assert point([100.0] * 10, clients=[LATE], settings=settings).driver is None
-    assert point([500.0] * 10, clients=[LATE], settings=settings).driver is None
+    assert point([100.0] * 10, clients=[LATE], limited="It was late.").driver is None
+    assert point([500.0] * 10, clients=[LATE], limited="It was late.").driver is None
     assert point([400.0] * 10, clients=[LATE]).driver is None
 
 
 def test_late_sending_counts_for_the_driver() -> None:
-    settings = {DRIVER_WAS_THE_LIMIT: "It was late."}
-    lost = trial([500.0] * 10, clients=[LATE], settings=settings)
+    lost = trial([500.0] * 10, clients=[LATE], limited="It was late.")
     sent_late = replace(lost, records=[replace(each, sent_s=each.due_s + 0.1) for each in lost.records])
     assert judge(sent_late, Run(10), REQUESTS, seed=1, slots=16, cores=CORES).driver == "It was late."
 
@@ -452,7 +449,7 @@ def test_first_words_count_if_asked_for() -> None:
 
 
 def test_a_late_driver_shows_late_words() -> None:
-    late: dict[str, Any] = {"clients": [LATE], "settings": {DRIVER_WAS_THE_LIMIT: "It was late."}}
+    late: dict[str, Any] = {"clients": [LATE], "limited": "It was late."}
     assert spoken([1_100.0] * 100, 0.9, **late).driver == "It was late."
     assert spoken([1_200.0] * 100, 0.9, **late).driver is None
     # A late driver does not explain partials that were left out.
@@ -511,7 +508,7 @@ def test_an_incomplete_curve_names_its_option(until: Ended, option: str) -> None
 
 
 def test_a_limiting_driver_fails_the_sweep() -> None:
-    late = point([400.0] * 10, Run(20), clients=[LATE], settings={DRIVER_WAS_THE_LIMIT: "It was late."})
+    late = point([400.0] * 10, Run(20), clients=[LATE], limited="It was late.")
     found = findings([point([100.0] * 100, Run(10)), late], Found(10, None, Ended.TIME, 3), REQUESTS)
     assert [each.name for each in found if each.passed is False] == [driver_limit(late).name]
     assert "It was late." in found[-1].note

@@ -94,7 +94,7 @@ def test_rows_stand_beside_the_reports() -> None:
     assert shown["gateway, 64 sequences"][1] == "3.5 (staging)"
     # It was not measured.
     assert shown["gateway, 16 sequences"][2:4] == ["4.9", "–"]
-    held_back = table(found(settings={"driver_was_the_limit": "It was late."}), 25)
+    held_back = table(found(limited="It was late."), 25)
     assert held_back.rows[0][4] == "5.0*"
 
 
@@ -110,7 +110,7 @@ def test_the_bar_is_what_the_reports_reached(best_per_s: float, passed: bool) ->
 
 
 def test_a_worker_held_back_proves_nothing() -> None:
-    (bar, *_) = told(found(settings={"driver_was_the_limit": "It was late."}), bars=True)
+    (bar, *_) = told(found(limited="It was late."), bars=True)
     assert bar.passed is False
     assert "says nothing" in bar.note
 

@@ -23,7 +23,6 @@ from gateway.translation import partials
 from loadtest import measuring
 from loadtest.driving.driver import Driven, Driver
 from loadtest.measuring import (
-    DRIVER_WAS_THE_LIMIT,
     HOST,
     PACE_S,
     STORE,
@@ -454,9 +453,9 @@ async def test_a_trial_holds_what_was_seen(metrics_url: str, busy: int) -> None:
     assert trial.memory_mib > 1
     assert trial.samples
     assert all(0 <= sample.at_s <= trial.elapsed_s for sample in trial.samples)
-    steps, gaps = trial.settings["engine_steps"], trial.settings["engine_gaps_over_100_ms"]
-    assert steps >= 10
-    assert gaps == 0
+    assert trial.steps is not None
+    assert trial.steps >= 10
+    assert trial.long_steps == 0
 
 
 @swiftly
@@ -514,7 +513,8 @@ async def test_a_limiting_driver_is_refused_or_noted() -> None:
     with pytest.raises(LoadtestError, match="a trial: The driver was the limit"):
         await _measured([_record(0.0)], _EXISTING, lag_ms=50)
     trial = await _measured([_record(0.0)], _EXISTING, lag_ms=50, allow_bottleneck=True)
-    assert "late by 50" in trial.settings[DRIVER_WAS_THE_LIMIT]
+    assert trial.limited is not None
+    assert "late by 50" in trial.limited
 
 
 async def test_nothing_translated_is_no_trial() -> None:

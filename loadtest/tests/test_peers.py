@@ -18,7 +18,7 @@ import pytest
 from msgspec.structs import replace
 
 from loadtest.driving.driver import Driven, Driver
-from loadtest.measuring import DRIVER_WAS_THE_LIMIT, measure
+from loadtest.measuring import measure
 from loadtest.peers import run as rounds
 from loadtest.peers.comparison import PEERS, comparisons, findings, table
 from loadtest.peers.run import Outcome, Peer, PeersPlan, named, run, shared, takes_context, variants
@@ -108,7 +108,7 @@ def test_all_share_the_memory() -> None:
 
 
 def _trial(
-    system: str, repetition: int, elapsed_s: float, in_flight: int = 25, first_ms: float = 10.0, **settings: Any
+    system: str, repetition: int, elapsed_s: float, in_flight: int = 25, first_ms: float = 10.0, **own: Any
 ) -> Trial:
     """A hundred lines; the last first token is late."""
     firsts = [first_ms] * 98 + [first_ms * 10] * 2
@@ -117,11 +117,11 @@ def _trial(
         records,
         name=f"{system}, {in_flight} in flight",
         system=system,
-        settings=settings,
         load=Closed(in_flight),
         repetition=repetition,
         elapsed_s=elapsed_s,
         samples=[Sample(at, gpu=gpu) for at, gpu in ((0.5, 0.0), (2.0, 97.0), (3.0, 99.0))],
+        **own,
     )
 
 
@@ -153,7 +153,7 @@ def test_rounds_of_the_same_repetition_are_compared() -> None:
 
 def test_bars_are_met_or_missed() -> None:
     trials = [
-        _trial("gateway", 1, 4.0, first_ms=10.2, engine_steps=500, engine_gaps_over_100_ms=1),
+        _trial("gateway", 1, 4.0, first_ms=10.2, steps=500, long_steps=1),
         _trial("asyncllm", 1, 3.9),
         _trial("vllm-serve", 1, 8.1),
         _trial("vllm-serve-tuned", 1, 7.9),
@@ -221,7 +221,7 @@ def test_without_bars_nothing_has_to_be_reached() -> None:
 
 
 def test_a_limiting_driver_proves_no_bar() -> None:
-    limited: dict[str, Any] = {DRIVER_WAS_THE_LIMIT: "The driver was the limit."}
+    limited = {"limited": "The driver was the limit."}
     trials = [
         _trial("gateway", 1, 1.0),
         _trial("asyncllm", 1, 1.0, **limited),
@@ -292,7 +292,7 @@ def _table(outcome: Outcome) -> Table:
 
 
 def test_the_table_has_system_and_level_rows() -> None:
-    limited: dict[str, Any] = {DRIVER_WAS_THE_LIMIT: "The driver was the limit."}
+    limited = {"limited": "The driver was the limit."}
     trials = [_trial("gateway", 1, 4.0), _trial("asyncllm", 1, 1.0, **limited)]
     (row,) = _table(Outcome(trials, {(25, "asyncllm"): 0.75}, {})).rows
     same = "+0.0 (+0.0 to +0.0)"

@@ -143,7 +143,7 @@ def test_failures_are_told_with_their_reasons() -> None:
 
 
 def test_a_limiting_driver_is_told_beside_numbers() -> None:
-    limited = replace(SMALL.trials[0], settings={"driver_was_the_limit": "A client process was late by 40 ms."})
+    limited = replace(SMALL.trials[0], limited="A client process was late by 40 ms.")
     text = table_of(made_up([limited, SMALL.trials[1]]))
     assert "| gateway at 10/s * |" in text
     assert "| gateway at 120/s |" in text

@@ -177,15 +177,12 @@ def test_whole_answers_have_no_pace() -> None:
 
 
 def test_what_was_noted_while_measuring_is_told() -> None:
-    settings: list[dict[str, Any]] = [
-        {"engine_steps": 50, "engine_gaps_over_100_ms": 2},
-        {"engine_steps": 50, "engine_gaps_over_100_ms": 1, "driver_was_the_limit": "It was late."},
-    ]
-    noted = [replace(trial([KEPT]), settings=each) for each in settings]
-    summary = summarise(noted, OBJECTIVE)
+    first = replace(trial([KEPT]), steps=50, long_steps=2)
+    second = replace(trial([KEPT]), steps=50, long_steps=1, limited="It was late.")
+    summary = summarise([first, second], OBJECTIVE)
     assert (summary.steps, summary.long_steps, summary.limited) == (100, 3, "It was late.")
     quiet = summarise([trial([KEPT])], OBJECTIVE)
-    assert (quiet.steps, quiet.long_steps, quiet.limited) == (None, None, None)
+    assert (quiet.steps, quiet.long_steps, quiet.limited) == (None, 0, None)
 
 
 def test_nothing_asked_for_is_no_success() -> None:

@@ -157,7 +157,7 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         ("GPU memory, MiB", lambda each: number(each.gpu_memory_mib)),
         (
             "engine steps after over 100 ms",
-            lambda each: NONE if each.steps is None else f"{each.long_steps or 0:,} of {each.steps:,}",
+            lambda each: NONE if each.steps is None else f"{each.long_steps:,} of {each.steps:,}",
         ),
         ("running mean (max)", lambda each: _level(each.running)),
         ("waiting mean (max)", lambda each: _level(each.waiting)),

@@ -87,7 +87,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     # Outputs of the engine, as it counts them itself.
     steps: int | None = None
     # Outputs that came over 100 ms after the one before.
-    long_steps: int | None = None
+    long_steps: int = 0
     # What the driver said of itself when it was the limit.
     limited: str | None = None
     # From when the first revision of a line was due to the first text of any revision; of none without partials.
@@ -189,11 +189,9 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         waiting=_level(trials, "waiting"),
         lag_p99_ms=max((client.lag_p99_ms for client in clients), default=None),
         lag_max_ms=max((client.lag_max_ms for client in clients), default=None),
-        steps=_noted(trials, "engine_steps") or None,
-        long_steps=_noted(trials, "engine_gaps_over_100_ms"),
-        limited=next(
-            (str(each) for trial in trials if (each := trial.settings.get("driver_was_the_limit"))), None
-        ),
+        steps=sum(trial.steps or 0 for trial in trials) or None,
+        long_steps=sum(trial.long_steps or 0 for trial in trials),
+        limited=next((trial.limited for trial in trials if trial.limited is not None), None),
         with_drain=any(trial.with_drain for trial in trials),
         host_cores=_cores_of(trials, [trial.host_cpu_s for trial in trials]),
         gpus=several_gpus(samples),
@@ -305,12 +303,6 @@ def _cores_of(trials: Sequence[Trial], cpu_s: Sequence[float | None]) -> float |
     elapsed_s = sum(trial.elapsed_s for trial in trials)
     used_s = [each for each in cpu_s if each is not None]
     return round(sum(used_s) / elapsed_s, 3) if len(used_s) == len(trials) and elapsed_s > 0 else None
-
-
-def _noted(trials: Iterable[Trial], key: str) -> int | None:
-    """What `measure` notes among the settings, of all repetitions."""
-    counts = [int(trial.settings[key]) for trial in trials if key in trial.settings]
-    return sum(counts) if counts else None
 
 
 def _level(trials: Iterable[Trial], name: str) -> Level | None:

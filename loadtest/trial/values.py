@@ -250,6 +250,11 @@ class Trial(Struct, frozen=True, kw_only=True):
     partials_translated: float | None = None
     # What part of the time its translations spent in queues, in the whole pass; None where that is not told.
     queued: float | None = None
+    # How the driver held it back, a sentence; None where it did not.
+    limited: str | None = None
+    # Outputs of the gateway's engine, and those that came over 100 ms after the one before; None where not told.
+    steps: int | None = None
+    long_steps: int | None = None
 
 
 class Objective(Struct, frozen=True):
