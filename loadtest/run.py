@@ -11,7 +11,7 @@ import argparse
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from loadtest.systems import processes
 from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.server import Running
 from loadtest.talk.scenario import Scenario, meetings_lines, read_talk, translations_per_s
-from loadtest.trial.summary import summarise
+from loadtest.trial.summary import failed_found
 from loadtest.trial.values import Finding, InMeetings, Line, Objective, Record, Results, Trial
 
 
@@ -58,15 +58,18 @@ class Held(Struct, frozen=True):
     after_mib: float | None = None
 
 
-def findings(trials: Sequence[Trial], held: Held, objective: Objective) -> list[Finding]:
+def findings(trials: Sequence[Trial], held: Held) -> list[Finding]:
     """Everything that is said of the trials that were finished."""
     found = [_held(held, meetings=bool(trials))]
     if trials:
-        found += _translated(trials, objective)
+        found.append(failed_found(trials))
     if held.idle_s and held.idle_cpu_s is not None:
         cores = f"{held.idle_cpu_s / held.idle_s:.3f} cores"
         found.append(Finding("CPU of idle sessions", cores, note=f"over {held.idle_s:.0f} s"))
     return [*found, *_memory(held, trials), *(_delivered(trials) if trials else ())]
+
+
+_SHOWN_REASONS = 3
 
 
 def _held(held: Held, *, meetings: bool) -> Finding:
@@ -75,7 +78,8 @@ def _held(held: Held, *, meetings: bool) -> Finding:
     kept = (held.idle if held.idle_s else 0) + (active if meetings else 0) - len(held.lost)
     note = f"{held.idle:,} idle, {active:,} in meetings"
     if held.lost:
-        note += f"; lost: {_counted(held.lost.values())}"
+        most = Counter(held.lost.values()).most_common(_SHOWN_REASONS)
+        note += "; lost: " + ", ".join(f"{count:,} × {reason}" for reason, count in most)
     return Finding("sessions held", f"{kept:,}", f"{held.sessions:,}", kept == held.sessions, note)
 
 
@@ -100,31 +104,6 @@ def _memory(held: Held, trials: Sequence[Trial]) -> Iterator[Finding]:
 def _each(name: str, before_mib: float, after_mib: float, count: int) -> Finding:
     each = f"{(after_mib - before_mib) * 1024 / count:.1f} KiB"
     return Finding(name, each, note=f"{before_mib:.0f} to {after_mib:.0f} MiB for {count:,}")
-
-
-_SHOWN_REASONS = 3
-
-
-def _translated(trials: Sequence[Trial], objective: Objective) -> list[Finding]:
-    """What became of all that was said."""
-    all_of_it = summarise(trials, objective)
-    reasons = [record.failed for trial in trials for record in trial.records if record.failed is not None]
-    count = f"{len(reasons):,} of {all_of_it.records:,}"
-    failed = Finding("translations that failed", count, "0", not reasons, _counted(reasons))
-    kept = Finding(
-        "first token kept the objective",
-        # Rounded down: what a few missed is not shown as if none had.
-        f"{math.floor(all_of_it.within * 1_000) / 10:g} %",
-        note=f"within {objective.first_token_ms:g} ms of when the line was due; the objective asks for "
-        f"{objective.quantile * 100:g} %",
-    )
-    return [failed, kept]
-
-
-def _counted(reasons: Iterable[str]) -> str:
-    """The most frequent ones, with how often they came."""
-    most = Counter(reasons).most_common(_SHOWN_REASONS)
-    return ", ".join(f"{count:,} × {reason}" for reason, count in most)
 
 
 def _delivered(trials: Sequence[Trial]) -> Iterator[Finding]:
@@ -328,7 +307,7 @@ async def run(plan: RunPlan, say: Say) -> Results:
         why = str(error)
     if why and not trials.something:
         raise LoadtestError(why)
-    found = findings(trials.finished, trials.held, plan.objective)
+    found = findings(trials.finished, trials.held)
     asked = plan.repetitions if what.lines else 0
     if why and len(trials.finished) < asked:
         found.insert(0, Finding("trials finished", f"{len(trials.finished):,}", f"{asked:,}", False, why))

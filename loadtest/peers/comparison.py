@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -40,7 +39,7 @@ from loadtest.results import LoadtestError, Spread, nearest_rank, spread
 from loadtest.systems.vllm_serve import STREAM_INTERVAL
 from loadtest.talk.scenario import read_talk
 from loadtest.trial.content import NONE, Table, formatted, tabulated
-from loadtest.trial.summary import requests_per_s, tokens_per_s
+from loadtest.trial.summary import failed_found, requests_per_s, tokens_per_s
 from loadtest.trial.values import Closed, Finding, Results, Trial
 
 # Values that the gateway has to reach where there are bars.
@@ -55,8 +54,6 @@ _CONTEXT = Finding(
     f"{2 * CONTEXT_TEXTS - 1} earlier lines of their session, the others' none. For the same prompts, the "
     "gateway is faster than it looks here; the texts need not be the same.",
 )
-
-_SHOWN_REASONS = 3
 
 # NVML tells of up to a second before.
 _UNTIL_BUSY_S = 1.0
@@ -128,7 +125,7 @@ def findings(
     ]
     if outcome.cut_short:
         found.append(Finding("the rounds", "incomplete", "complete", False, outcome.cut_short))
-    found.append(_failed_found(outcome.trials))
+    found.append(failed_found(outcome.trials))
     if context:
         found.append(_CONTEXT)
     if bars:
@@ -136,22 +133,6 @@ def findings(
         own = [each for each in outcome.trials if each.system == GATEWAY and _in_flight(each) == highest]
         found += [*_ratios_found(compared, levels), *_others_found(compared, own, highest)]
     return found
-
-
-def _failed_found(trials: Sequence[Trial]) -> Finding:
-    """A system that refuses half of what it is asked is quick with the rest."""
-    failures: dict[str, Counter[str]] = {}
-    for trial in trials:
-        why = Counter(record.failed for record in trial.records if record.failed is not None)
-        failures.setdefault(trial.name, Counter()).update(why)
-    notes = [
-        f"{name}: {why.total():,} ({', '.join(reason for reason, _ in why.most_common(_SHOWN_REASONS))})"
-        for name, why in failures.items()
-        if why
-    ]
-    failed, asked = sum(why.total() for why in failures.values()), sum(len(trial.records) for trial in trials)
-    note = "; ".join(notes) + "." if notes else ""
-    return Finding("failed of asked", f"{failed:,} of {asked:,}", bar="0", passed=not failed, note=note)
 
 
 # ---------------------------------------------------------------- bars

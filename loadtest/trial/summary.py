@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from loadtest.results import Spread, nearest_rank, spread
-from loadtest.trial.values import Closed, Load, Objective, Record, Sample, Trial
+from loadtest.trial.values import Closed, Finding, Load, Objective, Record, Sample, Trial
 
 
 class Percentiles(Struct, frozen=True):
@@ -205,6 +205,13 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         partials_translated=translated,
         missed=missed,
     )
+
+
+def failed_found(trials: Iterable[Trial]) -> Finding:
+    """How many translations failed, of which none may. Why they did is told of each trial."""
+    records = [record for trial in trials for record in trial.records]
+    failed = sum(record.failed is not None for record in records)
+    return Finding("translations that failed", f"{failed:,} of {len(records):,}", "0", not failed)
 
 
 def requests_per_s(trial: Trial) -> float:
