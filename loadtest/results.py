@@ -1,6 +1,6 @@
-"""What load tests have in common: their error, an early end, a little arithmetic on what was measured.
+"""What load tests have in common: their error, an early end, a little arithmetic on what was measured, texts.
 
-Knows: tasks, percentiles, spreads. Must not know: engines, sockets, files.
+Knows: tasks, percentiles, spreads, how languages are written. Must not know: engines, sockets, files.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
+
+from gateway.text.units import UNSPACED
 
 
 class LoadtestError(Exception):
@@ -77,3 +79,8 @@ def nearest_rank(values: Sequence[float], quantile: float) -> float:
     """The smallest value that at least this share of `values` does not exceed; `values` is not empty."""
     ordered = sorted(values)
     return ordered[max(math.ceil(quantile * len(ordered)), 1) - 1]
+
+
+def joined(texts: Iterable[str], lang: str) -> str:
+    """Texts one behind the other, as the language writes them."""
+    return ("" if lang.partition("-")[0] in UNSPACED else " ").join(texts)

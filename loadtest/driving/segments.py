@@ -7,7 +7,7 @@ Knows: ids of segments, what a speaker is told of an utterance. Must not know: s
 from __future__ import annotations
 
 from gateway.domain.log import is_segment_id, segment_number
-from gateway.text.units import UNSPACED
+from loadtest.results import joined
 
 
 def whole_id(utterance: str) -> str:
@@ -72,8 +72,3 @@ class Translations:
     def text(self, lang: str) -> str:
         """All that has come, in order."""
         return joined([self._texts[number] for number in sorted(self._texts)], lang)
-
-
-def joined(texts: list[str], lang: str) -> str:
-    """Texts one behind the other, as the language writes them."""
-    return ("" if lang.partition("-")[0] in UNSPACED else " ").join(texts)

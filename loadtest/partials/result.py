@@ -24,7 +24,7 @@ from typing import Literal
 from msgspec import Struct
 
 from gateway.domain.sessions import Stability
-from loadtest.driving.segments import joined
+from loadtest.results import joined
 from loadtest.systems.server import metric
 from loadtest.talk.streams import Stream
 

@@ -30,7 +30,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from demo_model.corpus.sets import ParallelSet, SetKind, load_sets
-from loadtest.results import LoadtestError
+from loadtest.results import LoadtestError, joined
 from loadtest.talk import streams
 from loadtest.talk.streams import utterances
 from loadtest.trial.values import Line, Partial
@@ -49,7 +49,6 @@ class Words:
 
     def __init__(self, seed: str, source: str) -> None:
         self._source = source
-        self._gap = "" if source in ("ja", "zh") else " "
         self._random = random.Random(seed)
 
     def draw(self, words: int) -> str:
@@ -60,7 +59,7 @@ class Words:
             sentence, length = self._sentence(left, len(parts))
             parts.append(sentence)
             left -= length
-        return self._gap.join(parts)
+        return joined(parts, self._source)
 
     def _sentence(self, most: int, number: int) -> tuple[str, int]:
         """One sentence of the corpus that is no longer than `most`, and nearly as long where there is one; and its

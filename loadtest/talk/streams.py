@@ -22,7 +22,7 @@ from msgspec import Struct
 from demo_model import LANGUAGES
 from demo_model.corpus.prefixes import word_ends
 from demo_model.corpus.sets import SetKind, load_sets
-from loadtest.results import LoadtestError
+from loadtest.results import LoadtestError, joined
 
 # Sentences in an utterance → its share. Load that is all of one length measures another system: every sequence of
 # a batch then starts and ends together, which real talk never does.
@@ -46,7 +46,7 @@ def utterances(seed: int, source: str, count: int) -> list[str]:
     for _ in range(count):
         parts = rng.choices(list(SENTENCES), list(SENTENCES.values()))[0]
         drawn = sentences.choices(load_sets(SetKind.PATTERN), k=parts)
-        said.append(_joined([each.written[source].text for each in drawn], source))
+        said.append(joined([each.written[source].text for each in drawn], source))
     return said
 
 
@@ -128,7 +128,7 @@ def corpus_streams(seed: int, lang: str, count: int) -> list[Stream]:
         else:
             many = rng.choices(list(SENTENCES), list(SENTENCES.values()))[0]
             parts = sentences.choices(sets, k=many)
-        text = _joined([each.written[lang].text for each in parts], lang)
+        text = joined([each.written[lang].text for each in parts], lang)
         style = rng.choice(list(Style))
         revisions, end_ms = heard(text if style is Style.WRITTEN else bare(text, lang), lang, others, rng)
         final = bare(text, lang) if style is Style.BARE else text
@@ -164,10 +164,6 @@ def spoken_words(text: str, lang: str) -> list[str]:
 def _small(word: str) -> str:
     # A recogniser that writes small letters knows how codes are written, or could not be read at all.
     return word if any(letter.isupper() for letter in word[1:]) else word.lower()
-
-
-def _joined(texts: Sequence[str], lang: str) -> str:
-    return ("" if lang in _CJK else " ").join(texts)
 
 
 @cache
