@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from loadtest.results import LoadtestError
+from loadtest.systems.processes import STORE, named_below, signal_below
+from loadtest.systems.server import Server
 
 # See unshare(2).
 _CLONE_NEWNET = 0x40000000
@@ -58,6 +60,9 @@ def _run(command: list[str], text: str) -> None:
 
 _START_S, _LOOK_S = 30.0, 0.02
 
+# For a shell: the program and its file again and again; one that cannot start is not started in a hurry.
+_AGAIN = f'while :; do "$0" "$1"; sleep {_LOOK_S}; done'
+
 
 class Store:
     """port: free. folder: for its files."""
@@ -67,7 +72,6 @@ class Store:
         self.url = f"redis://:{password}@127.0.0.1:{port}"
         self.port = port
         self._folder = folder
-        self._file = folder / "store.conf"
         self._options = {
             "port": str(port),
             "bind": "127.0.0.1",
@@ -79,13 +83,12 @@ class Store:
             "maxmemory-policy": "noeviction",
             "save": '""',
         }
-        self._process: asyncio.subprocess.Process | None = None
-        self._running: asyncio.Task[None] | None = None
+        self._shell: Server | None = None
 
     @property
     def pid(self) -> int | None:
         """Its process; None while there is none."""
-        return None if self._process is None or self._process.returncode is not None else self._process.pid
+        return None if self._shell is None else next(iter(named_below(self._shell.pid, STORE)), None)
 
     async def start(self) -> None:
         """Returns once it takes connections. Raises `LoadtestError`."""
@@ -94,10 +97,12 @@ class Store:
             raise LoadtestError("A store needs redis-server, which is not installed.")
         self._folder.mkdir(parents=True, exist_ok=True)
         # Not on its command line, which everybody sees.
-        self._file.touch(mode=0o600)
-        self._file.write_text("".join(f"{name} {value}\n" for name, value in self._options.items()))
-        # Awaited by `end`.
-        self._running = asyncio.create_task(self._run(program), name="store")
+        file = self._folder / "store.conf"
+        file.touch(mode=0o600)
+        file.write_text("".join(f"{name} {value}\n" for name, value in self._options.items()))
+        command = ["sh", "-c", _AGAIN, program, str(file)]
+        self._shell = Server("The store", command, self.port, self._folder / "shell.log")
+        await self._shell.start()
         try:
             async with asyncio.timeout(_START_S):
                 while True:
@@ -111,32 +116,9 @@ class Store:
 
     def signal(self, number: signal.Signals) -> bool:
         """Signal its process; false while there is none."""
-        if self.pid is None:
-            return False
-        os.kill(self.pid, number)
-        return True
+        return self._shell is not None and signal_below(self._shell.pid, STORE, number)
 
     async def end(self) -> None:
         """It is gone afterwards."""
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.wait([self._running])
-
-    async def _run(self, program: str) -> None:
-        while True:
-            self._process = process = await asyncio.create_subprocess_exec(
-                *(program, str(self._file)),
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.DEVNULL,
-                # Ctrl-C is for the load test alone.
-                start_new_session=True,
-            )
-            try:
-                await process.wait()
-            except asyncio.CancelledError:
-                with suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
-                raise
-            # One that cannot start is not started in a hurry.
-            await asyncio.sleep(_LOOK_S)
+        if self._shell is not None:
+            await self._shell.end()
