@@ -389,7 +389,6 @@ async def measure(
         ),
         clients=driven.clients,
         cpu_s=used_s,
-        host_cpu_s=round(sum(hosts_s), 4) if hosts_s else None,
         hosts_cpu_s=hosts_s,
         store_cpu_s=store_s,
         memory_mib=await asyncio.to_thread(Accounts(parts).serving_mib),

@@ -269,11 +269,11 @@ def _fullest(count: int, one: str, several: str) -> str:
 
 def _serving_s(trial: Trial) -> list[tuple[str, float]]:
     """CPU time of each process of a gateway that serves, the fullest first. Workers share what comes to them."""
-    serving_s, host_s, store_s = trial.cpu_s.get("serving", 0.0), trial.host_cpu_s or 0.0, trial.store_cpu_s or 0.0
+    serving_s, store_s = trial.cpu_s.get("serving", 0.0), trial.store_cpu_s or 0.0
+    hosts_s = trial.hosts_cpu_s or [0.0]
     workers = trial.settings.get("workers", 1)
     name = "the gateway's process" if workers == 1 else f"each of the gateway's {workers} processes"
-    own_s = (serving_s - host_s - store_s) / workers
-    hosts_s = trial.hosts_cpu_s or [host_s]
+    own_s = (serving_s - sum(hosts_s) - store_s) / workers
     host = _fullest(len(hosts_s), "the engine's host process", "engine host processes")
     each = [(name, own_s), (host, max(hosts_s)), ("the store", store_s)]
     return sorted(each, key=lambda process: -process[1])

@@ -315,11 +315,11 @@ def test_generated_tokens_are_the_engines_count() -> None:
 @pytest.mark.parametrize(("changes", "full"), [
     ({}, "nothing"),
     ({"cpu_s": {"serving": 9.2}}, "the gateway's process (0.92 cores)"),
-    ({"cpu_s": {"serving": 12.0}, "host_cpu_s": 6.0}, "nothing"),
-    ({"cpu_s": {"serving": 12.0}, "host_cpu_s": 9.0}, "the engine's host process (0.90 cores)"),
-    ({"cpu_s": {"serving": 12.0}, "host_cpu_s": 2.0}, "the gateway's process (1.00 cores)"),
+    ({"cpu_s": {"serving": 12.0}, "hosts_cpu_s": [6.0]}, "nothing"),
+    ({"cpu_s": {"serving": 12.0}, "hosts_cpu_s": [9.0]}, "the engine's host process (0.90 cores)"),
+    ({"cpu_s": {"serving": 12.0}, "hosts_cpu_s": [2.0]}, "the gateway's process (1.00 cores)"),
     (
-        {"cpu_s": {"serving": 18.0}, "host_cpu_s": 8.6},
+        {"cpu_s": {"serving": 18.0}, "hosts_cpu_s": [8.6]},
         "the gateway's process (0.94 cores), the engine's host process (0.86 cores), "
         "the CPU (1.8 of the machine's 2 cores)",
     ),
@@ -330,10 +330,10 @@ def test_generated_tokens_are_the_engines_count() -> None:
     ({"settings": {"workers": 2}, "cpu_s": {"serving": 12.0}}, "nothing"),
     ({"settings": {"workers": 2}, "cpu_s": {"serving": 16.0}, "store_cpu_s": 9.0}, "the store (0.90 cores)"),
     (
-        {"cpu_s": {"serving": 12.0}, "host_cpu_s": 11.0, "hosts_cpu_s": [2.0, 9.0]},
+        {"cpu_s": {"serving": 12.0}, "hosts_cpu_s": [2.0, 9.0]},
         "the fullest of 2 engine host processes (0.90 cores)",
     ),
-    ({"cpu_s": {"serving": 12.0}, "host_cpu_s": 11.0, "hosts_cpu_s": [5.0, 6.0]}, "nothing"),
+    ({"cpu_s": {"serving": 12.0}, "hosts_cpu_s": [5.0, 6.0]}, "nothing"),
     ({"samples": [Sample(0, running=16, waiting=4)]}, "the engine's batch (16.0 of 16 sequences, 4 waiting)"),
     ({"samples": [Sample(0, running=3)]}, "nothing"),
     ({"samples": [Sample(0, gpu=97)]}, "the GPU (97 % busy)"),

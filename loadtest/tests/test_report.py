@@ -121,9 +121,9 @@ def test_unknown_columns_are_left_out() -> None:
 
 
 def test_the_fullest_host_is_told() -> None:
-    trial = replace(open_trial(10, 1, 1), elapsed_s=10.0, host_cpu_s=11.0, hosts_cpu_s=[2.0, 9.0])
+    trial = replace(open_trial(10, 1, 1), elapsed_s=10.0, hosts_cpu_s=[2.0, 9.0])
     assert "| 1.10 (the fullest of 2: 0.90) |" in table_of(made_up([trial]))
-    alone = replace(trial, host_cpu_s=9.0, hosts_cpu_s=[9.0])
+    alone = replace(trial, hosts_cpu_s=[9.0])
     assert "| 0.90 |" in table_of(made_up([alone]))
 
 

@@ -96,7 +96,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     with_drain: bool = False
     # How many GPUs the engines use, where there are several; 0 otherwise.
     gpus: int = 0
-    # As `Trial.host_cpu_s`; None unless all repetitions tell.
+    # Of all processes of `Trial.hosts_cpu_s` together; None unless all repetitions have some.
     host_cores: float | None = None
     # How many processes that is, and what the fullest of them uses; None unless all repetitions tell.
     hosts: int = 0
@@ -193,7 +193,7 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         long_steps=sum(trial.long_steps or 0 for trial in trials),
         limited=next((trial.limited for trial in trials if trial.limited is not None), None),
         with_drain=any(trial.with_drain for trial in trials),
-        host_cores=_cores_of(trials, [trial.host_cpu_s for trial in trials]),
+        host_cores=_cores_of(trials, [sum(trial.hosts_cpu_s) or None for trial in trials]),
         gpus=several_gpus(samples),
         hosts=max(len(trial.hosts_cpu_s) for trial in trials),
         fullest_host_cores=_cores_of(trials, [max(trial.hosts_cpu_s, default=None) for trial in trials]),

@@ -239,9 +239,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     generated: int | None = None
     # Whether the window goes on to the last record, since too little of the pass came before the last line.
     with_drain: bool = False
-    # The part of `serving` of the processes that host a gateway's engines; None without such a process.
-    host_cpu_s: float | None = None
-    # CPU time of each of these processes.
+    # The part of `serving` of each process that hosts one of a gateway's engines.
     hosts_cpu_s: list[float] = []
     # The part of `serving` of the store that workers share; None without one.
     store_cpu_s: float | None = None
