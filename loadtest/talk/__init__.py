@@ -1,7 +1,4 @@
-"""What is said in a load test: scenarios that are drawn, and files that are replayed.
-
-    scenario ── turns ── words ── the corpus of the bundled model
-    replay
+"""What is said in a load test: scenarios, files that are replayed, what a recogniser says meanwhile.
 
 Everything here is a pure function of its values: the same seed, the same lines.
 """
