@@ -40,6 +40,7 @@ from loadtest.systems.server import (
 from loadtest.systems.store import Store, enter_lossy_network
 from loadtest.systems.vllm_serve import Serve, as_flags, server_arguments
 from tests.patience import until
+from tests.processes import alive
 from tests.usual import usual
 
 SIMULATED = {"engine": {"kind": "simulated", "script": {"first_token_s": 0.01, "token_s": 0.005}}}
@@ -232,13 +233,6 @@ time.sleep(60)
 """
 
 
-def _gone(pid: int) -> bool:
-    try:
-        return ") Z" in Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return True
-
-
 async def test_a_hanging_family_is_killed(tmp_path: Path) -> None:
     log = tmp_path / "log"
     child = Server("The server", [sys.executable, "-c", _STUBBORN], 9, log, stop_s=0.2)
@@ -248,7 +242,7 @@ async def test_a_hanging_family_is_killed(tmp_path: Path) -> None:
     family = [child.pid, *processes.below(child.pid)]
     await child.end()
     assert len(family) == 2
-    assert all(map(_gone, family))
+    assert not any(map(alive, family))
 
 
 async def test_a_process_is_signalled_by_name(tmp_path: Path) -> None:
@@ -277,9 +271,9 @@ async def test_what_outlives_its_parent_is_killed_too(tmp_path: Path) -> None:
     while child.running:
         await asyncio.sleep(0.01)
     orphan = int(log.read_text())
-    assert not _gone(orphan)
+    assert alive(orphan)
     await child.end()
-    assert _gone(orphan)
+    assert not alive(orphan)
 
 
 async def test_a_server_that_ends_says_why(tmp_path: Path) -> None:
@@ -330,7 +324,7 @@ async def test_a_gateway_includes_its_workers() -> None:
         [host] = processes.named_below(served.pid, re.compile("^gateway engine host"))
         mib = sum(map(processes.resident_mib, (served.pid, *workers, *stores, host)))
         assert Accounts({"serving": [served.pid]}).serving_mib() == pytest.approx(mib, rel=0.05)
-    assert all(map(_gone, below))
+    assert not any(map(alive, below))
 
 
 async def test_a_missing_gateway_is_one_sentence() -> None:
@@ -393,7 +387,7 @@ async def test_a_gateway_serves_and_is_gone(monkeypatch: pytest.MonkeyPatch) -> 
         assert 'gateway_engine_ready{engine="default"} 1.0' in get(running.metrics_url)[1]
         async with existing(running.metrics_url.removesuffix("/metrics")) as same:
             assert same.address == running.address
-    assert _gone(running.pid)
+    assert not alive(running.pid)
 
 
 # Says what rules there are in its network, and which interfaces.
