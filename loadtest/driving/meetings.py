@@ -24,10 +24,11 @@ from itertools import count
 import msgspec
 from msgspec import Struct
 
+from gateway.domain.log import whole_id
 from gateway.protocol.messages import SessionStart, UtteranceFinal, UtterancePartial
 from loadtest.driving.exchange import Share
 from loadtest.driving.requests import Tally
-from loadtest.driving.segments import Segments, Translations, whole_id
+from loadtest.driving.segments import Segments, Translations
 from loadtest.driving.wire import Wanted, Wire, allow_files, open_all
 from loadtest.results import LoadtestError
 from loadtest.trial.values import InMeetings, Line, Load, Record, WebSocketGateway

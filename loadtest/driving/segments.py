@@ -6,13 +6,8 @@ Knows: ids of segments, what a speaker is told of an utterance. Must not know: s
 
 from __future__ import annotations
 
-from gateway.domain.log import is_segment_id, segment_number
+from gateway.domain.log import segment_number, whole_id
 from loadtest.results import joined
-
-
-def whole_id(utterance: str) -> str:
-    """The id under which it was said."""
-    return utterance.rpartition("~")[0] if is_segment_id(utterance) else utterance
 
 
 class Segments:

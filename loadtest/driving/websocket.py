@@ -18,12 +18,13 @@ from typing import NamedTuple
 import msgspec
 from websockets.exceptions import WebSocketException
 
+from gateway.domain.log import whole_id
 from gateway.protocol.limits import Limits
 from gateway.protocol.messages import SessionStart, UtteranceFinal
 from loadtest.driving.exchange import Client, Share
 from loadtest.driving.meetings import ACCEPTED, CAPTION, DELTA, ERROR, FAILED, FINAL, heard
 from loadtest.driving.requests import Answer, Requests, Tally
-from loadtest.driving.segments import Segments, Translations, whole_id
+from loadtest.driving.segments import Segments, Translations
 from loadtest.driving.wire import Wanted, Wire, open_all, open_wire
 from loadtest.results import LoadtestError
 from loadtest.trial.values import Closed, Line, Open, WebSocketGateway

@@ -28,7 +28,7 @@ from msgspec import to_builtins
 from demo_model import LANGUAGES, SMALL_MODEL
 from gateway.bundled.folder import VARIABLE
 from gateway.client import ClientError, ClientSession, connect
-from gateway.domain.log import segment_number
+from gateway.domain.log import segment_number, whole_id
 from gateway.domain.sessions import Stability
 from gateway.protocol.messages import (
     Caption,
@@ -39,7 +39,7 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceAccepted,
 )
-from loadtest.driving.segments import Segments, whole_id
+from loadtest.driving.segments import Segments
 from loadtest.options import Command, Say, add_options, between, fields_of, model_name
 from loadtest.partials.result import (
     PIVOT,

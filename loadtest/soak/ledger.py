@@ -31,7 +31,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.domain.log import segment_id, segment_number
+from gateway.domain.log import segment_id, segment_number, whole_id
 from gateway.protocol.messages import (
     Caption,
     Error,
@@ -40,7 +40,6 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceAccepted,
 )
-from loadtest.driving.segments import whole_id
 from loadtest.soak.records import (
     Again,
     Cancelled,
