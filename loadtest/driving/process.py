@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import resource
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 import msgspec
 import uvloop
 
+from gateway.runtime import raise_file_limit
 from loadtest.driving import exchange
 from loadtest.driving.exchange import Client, Share
 from loadtest.driving.requests import Tally
@@ -182,8 +182,7 @@ def _main() -> None:
     os.dup2(2, 1)
     worker = _Worker(out)
     # A connection each for thousands of sessions.
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    raise_file_limit()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(worker.serve())

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 from collections.abc import Callable, Sequence
 from typing import cast
 
@@ -24,6 +23,7 @@ from websockets.typing import Subprotocol
 from websockets.uri import parse_uri
 
 from gateway.protocol.messages import SessionStart
+from gateway.runtime import raise_file_limit
 from loadtest.results import LoadtestError, first_error
 
 _SUBPROTOCOL = Subprotocol("translation.v1.json")
@@ -211,13 +211,9 @@ async def open_all(url: str, wanted: Sequence[Wanted]) -> None:
 
 
 def allow_files(files: int) -> None:
-    """Raise how many connections this process may have. Raises `LoadtestError` where the machine forbids it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = files + _FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        if hard != resource.RLIM_INFINITY and hard < wanted:
-            raise LoadtestError(f"This machine allows a process no {files} connections (`ulimit -Hn` is {hard}).")
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    """Let this process have so many connections. Raises `LoadtestError` where the machine forbids it."""
+    if (most := raise_file_limit()) < files + _FILES:
+        raise LoadtestError(f"This machine allows a process no {files} connections (`ulimit -Hn` is {most}).")
 
 
 async def _open(url: str, start: SessionStart) -> Wire:
