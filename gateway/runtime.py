@@ -218,8 +218,10 @@ class EventLoopLag:
         self._timer = asyncio.get_running_loop().call_later(_LAG_LOOK_S, self._look)
 
 
-async def cancelled(*tasks: asyncio.Task[None]) -> None:
-    """Cancel these, and wait until nothing of them runs any more."""
-    for task in tasks:
+async def cancelled(*tasks: asyncio.Task[Any] | None) -> None:
+    """Cancel those that there are, and wait until nothing of them runs any more."""
+    running = [task for task in tasks if task is not None]
+    for task in running:
         task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    if running:
+        await asyncio.wait(running)

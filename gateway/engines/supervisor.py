@@ -29,6 +29,7 @@ from gateway.domain.engine import (
 from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.lifecycle import Adapter, Generations, Lifecycle
+from gateway.runtime import cancelled
 
 _log = logging.getLogger(__name__)
 
@@ -117,10 +118,8 @@ class Supervisor(Adapter):
 
     async def stop(self) -> None:
         self._end_as_stopped()
-        if (watching := self._watching) is not None:
-            self._watching = None
-            watching.cancel()
-            await asyncio.wait([watching])
+        watching, self._watching = self._watching, None
+        await cancelled(watching)
         # Only this engine may have a process, at any stage of a replacement. Stopping it twice does no harm.
         await self._discard()
 

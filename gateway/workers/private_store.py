@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from gateway.domain.errors import StartupError
 from gateway.ownership import check_folder, check_peer, make_folder
+from gateway.runtime import cancelled
 
 _log = logging.getLogger(__name__)
 
@@ -125,9 +126,7 @@ class PrivateStore:
 
     async def stop(self) -> None:
         """End it, after everything that uses it."""
-        if (watching := self._watching) is not None:
-            watching.cancel()
-            await asyncio.wait([watching])
+        await cancelled(self._watching)
         if (process := self._process) is not None:
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()

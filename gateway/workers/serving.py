@@ -26,7 +26,7 @@ from gateway.domain.errors import StartupError
 from gateway.engine import kept_hosts
 from gateway.engines.host.kept_hosts import KeptHosts
 from gateway.keys import operators_of
-from gateway.runtime import Says, log_to, raise_file_limit, style_for
+from gateway.runtime import Says, cancelled, log_to, raise_file_limit, style_for
 from gateway.server.http import admin
 from gateway.server.http.readiness import readiness
 from gateway.server.uvicorn_server import SideServer, listen, reserve
@@ -159,8 +159,7 @@ async def _running(stores: Sequence[PrivateStore], parent: Parent) -> AsyncItera
         await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         if not starting.done():
-            starting.cancel()
-            await asyncio.wait([starting])
+            await cancelled(starting)
         else:
             starting.result()
         yield

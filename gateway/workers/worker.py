@@ -30,7 +30,7 @@ from gateway.engines.host.messages import GetMetrics, Metrics
 from gateway.engines.host.orphans import exit_with_parent
 from gateway.engines.host.questions import Questions
 from gateway.engines.host.shared import SharedEngine
-from gateway.runtime import log_from, log_to, settle_interpreter, style_for
+from gateway.runtime import cancelled, log_from, log_to, settle_interpreter, style_for
 from gateway.server.http.admin import own_metrics
 from gateway.server.http.readiness import Whole
 from gateway.server.uvicorn_server import DrainingServer, listen
@@ -128,10 +128,7 @@ class _Worker:
             assert self._server is not None  # noqa: S101 -- it was made before
             with listening:
                 await self._server.serve(sockets=[listening])
-        for task in self._answering:
-            task.cancel()
-        if self._answering:
-            await asyncio.wait(self._answering)
+        await cancelled(*self._answering)
         if self._listening is not None:
             self._listening.close()
         self._channel.close()

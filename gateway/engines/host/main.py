@@ -44,7 +44,7 @@ from gateway.engines.host.messages import (
 from gateway.engines.host.orphans import exit_when_hung, exit_with_parent
 from gateway.engines.host.sharing import Gateway, Sharing
 from gateway.engines.prompting.completions import Completions
-from gateway.runtime import LogStyle, log_to, settle_interpreter
+from gateway.runtime import LogStyle, cancelled, log_to, settle_interpreter
 
 _log = logging.getLogger(__name__)
 
@@ -149,8 +149,7 @@ async def _host(sock: socket.socket, build: Callable[[], Completions], role: Rol
     finally:
         await engine.stop()
         # A stopped engine does not continue its start, and the gateway knows the outcome.
-        starting.cancel()
-        await asyncio.wait([starting])
+        await cancelled(starting)
 
 
 async def serve(sock: socket.socket, engine: Completions, starting: asyncio.Future[None], role: Role) -> None:

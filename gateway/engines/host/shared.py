@@ -21,6 +21,7 @@ from gateway.engines.host.messages import Demand, Slots, Started, ToGateway, ToH
 from gateway.engines.host.sharing import DEMAND_S
 from gateway.engines.lifecycle import Generations, Lifecycle
 from gateway.engines.prompting.completions import OnNews, Prompt
+from gateway.runtime import cancelled
 
 # Time between two attempts to reach the host, and the longest for one.
 _AGAIN_S, _CONNECT_S = 0.05, 10.0
@@ -66,12 +67,9 @@ class SharedEngine(Window):
         self._life.become(EngineState.STOPPED, "the engine was stopped")
         self._disconnect("The engine was stopped.")
         self._ready.set()
-        tasks = [task for task in (self._connecting, self._translates) if task is not None]
+        tasks = self._connecting, self._translates
         self._connecting = self._translates = None
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await cancelled(*tasks)
 
     def follow_parent(self, health: EngineHealth, path: Path | None, profile: EngineProfile | None = None) -> None:
         """The parent says how the engine is, and where it is reached while it is ready.

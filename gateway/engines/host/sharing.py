@@ -39,7 +39,7 @@ from gateway.engines.host.messages import (
 from gateway.engines.prompting.completions import Completions, News
 from gateway.engines.prompting.model import PromptedModel
 from gateway.engines.simulated import SimulatedModel
-from gateway.runtime import EventLoopLag
+from gateway.runtime import EventLoopLag, cancelled
 
 _log = logging.getLogger(__name__)
 
@@ -281,10 +281,7 @@ class Gateway(Channel[Any, ToHost]):
         self._sharing.leave(self)
 
     async def end_all(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await cancelled(*self._tasks)
 
     def _waits(self, waiting: Wanted) -> None:
         self._waiting, self._said_s = waiting, asyncio.get_running_loop().time()

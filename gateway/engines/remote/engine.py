@@ -30,6 +30,7 @@ from gateway.engines.remote import capabilities
 from gateway.engines.remote.completions import Completing, RemoteRequests
 from gateway.engines.remote.server import Lost, NotTaken, Server, ServerError
 from gateway.engines.translating import TranslatingEngine
+from gateway.runtime import cancelled
 
 _log = logging.getLogger(__name__)
 
@@ -146,11 +147,7 @@ class RemoteEngine(TranslatingEngine):
 
     async def stop(self) -> None:
         self._end_as_stopped()
-        tasks = [task for task in (self._watching, self._looking) if task is not None]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await cancelled(self._watching, self._looking)
         if self._server is not None:
             await self._server.close()
 
