@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 import msgspec
-from msgspec import Struct
 from websockets.client import ClientProtocol
 from websockets.exceptions import WebSocketException
 from websockets.frames import Frame, Opcode
@@ -22,7 +21,7 @@ from websockets.http11 import Response
 from websockets.typing import Subprotocol
 from websockets.uri import parse_uri
 
-from gateway.protocol.messages import SessionStart
+from gateway.protocol.messages import Error, SessionStart
 from gateway.runtime import raise_file_limit
 from loadtest.results import LoadtestError, first_error
 
@@ -188,12 +187,6 @@ _ERROR = b'{"type":"error"'
 Wanted = tuple[SessionStart, Callable[[Wire], object]]
 
 
-class _Error(Struct):
-    message: str
-    retryable: bool = False
-    retry_after_ms: int | None = None
-
-
 async def open_all(url: str, wanted: Sequence[Wanted]) -> None:
     """Open sessions and hand each over once it has begun. Raises `LoadtestError`."""
     left = iter(wanted)
@@ -254,7 +247,7 @@ async def _start(wire: Wire, start: SessionStart) -> str:
                 return wire.lost or "the connection was lost"
         if answer.startswith(_STARTED):
             return ""
-        error = msgspec.json.decode(answer, type=_Error)
+        error = msgspec.json.decode(answer, type=Error)
         if not error.retryable:
             raise LoadtestError(f"The gateway refuses a session: {error.message}")
         await asyncio.sleep((error.retry_after_ms or 1_000) / 1000)
