@@ -26,7 +26,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from gateway.config import EngineSettings, Settings
 from gateway.domain.engine import TranslationRequest
@@ -148,12 +148,8 @@ class _VllmBatches:
 
         self._prompt_class, self._sampling_class = TokensPrompt, SamplingParams
         self._llm: Any = LLM(**engine_arguments(options))
-        sampling = self._prompts.sampling
         self._sampling = {
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "top_k": sampling.top_k,
-            "repetition_penalty": sampling.repetition_penalty,
+            **asdict(self._prompts.sampling),
             "stop_token_ids": self._prompts.encoder.stop_token_ids or None,
             "skip_special_tokens": True,
         }

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import httptools
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from gateway.domain.errors import GatewayError
 from loadtest.driving.exchange import Client, Share
@@ -303,19 +304,15 @@ class _SseClient(_Posting):
             prompt = await self._prompts.encode(line)
         except GatewayError as error:
             return error.code
-        sampling = self._prompts.sampling
         asked = {
             "model": self._model,
             # Ids, since a server reads special tokens in a text as ordinary characters.
             "prompt": prompt.ids,
             "max_tokens": prompt.max_tokens,
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
             "stream": True,
             "stream_options": {"include_usage": True},
-            # These are vLLM's own.
-            "top_k": sampling.top_k,
-            "repetition_penalty": sampling.repetition_penalty,
+            # Some of these are vLLM's own.
+            **asdict(self._prompts.sampling),
             "stop_token_ids": self._prompts.encoder.stop_token_ids,
         }
         return self.connections.request(_PATH, msgspec.json.encode(asked))

@@ -17,7 +17,7 @@ from gateway.domain.ports import Engine
 
 
 class Sampling(Struct, frozen=True, array_like=True):
-    """How the next token is sampled. The defaults are greedy."""
+    """How the next token is sampled, named as in vLLM. The defaults are greedy."""
 
     temperature: float = 0.0
     top_p: float = 1.0

@@ -16,6 +16,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
+from msgspec.structs import asdict
+
 from gateway.domain.engine import FinishReason
 from gateway.domain.errors import EngineFailed, EngineUnavailable, TextTooLong
 from gateway.engines.lifecycle import Generation
@@ -147,16 +149,8 @@ class Completing:
                 return News(new.ids, finish, rows=None if rows is None else rows.last(len(ids) - rows_from))
 
     def _sampling(self, max_tokens: int, **more: Any) -> dict[str, Any]:
-        sampling = self._prompt.sampling
-        return {
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "top_k": sampling.top_k,
-            "repetition_penalty": sampling.repetition_penalty,
-            "stop_token_ids": self._prompt.stop,
-            "max_tokens": max_tokens,
-            **more,
-        }
+        own = {"stop_token_ids": self._prompt.stop, "max_tokens": max_tokens}
+        return asdict(self._prompt.sampling) | own | more
 
     async def _stream(self, ids: list[int], max_tokens: int) -> AsyncGenerator[Generated, None]:
         """New tokens after a prompt, the last of them with `finish` set. Raises `ServerError`."""

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from msgspec.structs import asdict
+
 from gateway import metrics
 from gateway.domain.engine import FinishReason
 from gateway.domain.errors import EngineFailed
@@ -246,10 +248,7 @@ class VllmRequests:
         if is_probe:
             asked |= {"prompt_logprobs": 2, "flat_logprobs": True, "skip_reading_prefix_cache": not reads_cache}
         return self._api.SamplingParams(
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            top_k=sampling.top_k,
-            repetition_penalty=sampling.repetition_penalty,
+            **asdict(sampling),
             stop_token_ids=list(stop) or None,
             output_kind=self._api.RequestOutputKind.DELTA,
             detokenize=False,
