@@ -14,7 +14,7 @@ import math
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Protocol, Self, TextIO
@@ -225,3 +225,12 @@ async def cancelled(*tasks: asyncio.Task[Any] | None) -> None:
         task.cancel()
     if running:
         await asyncio.wait(running)
+
+
+async def within(seconds: float | None, waiting: Awaitable[object]) -> bool:
+    """Wait for it, no longer than this; whether it came. None: however long it takes."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await waiting
+            return True
+    return False

@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import statistics
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -43,15 +42,6 @@ async def until_it_ends(
         go_on()
         return "It was interrupted."
     return ""
-
-
-async def within(seconds: float | None, waiting: Awaitable[object]) -> bool:
-    """Wait for it, no longer than this; whether it came. None: however long it takes."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await waiting
-            return True
-    return False
 
 
 def go_on() -> None:

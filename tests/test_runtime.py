@@ -18,7 +18,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.runtime import EventLoopLag, LogStyle, cancelled, log_style, log_to, settle_interpreter, style_for
+from gateway.runtime import (
+    EventLoopLag,
+    LogStyle,
+    cancelled,
+    log_style,
+    log_to,
+    settle_interpreter,
+    style_for,
+    within,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -194,3 +203,8 @@ def test_log_format_suits_the_terminal(
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: is_terminal)
     assert style_for(terminal, "info", given) == ("INFO", format)
+
+
+async def test_within_waits_no_longer() -> None:
+    assert await within(5, asyncio.sleep(0))
+    assert not await within(0.01, asyncio.Event().wait())

@@ -7,7 +7,6 @@ Must not know: which engine it is, who waits for a translation, what happens to 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import random
 import time
@@ -29,7 +28,7 @@ from gateway.domain.engine import (
 from gateway.domain.errors import EngineUnavailable, StartupError
 from gateway.domain.ports import Engine
 from gateway.engines.lifecycle import Adapter, Generations, Lifecycle
-from gateway.runtime import cancelled
+from gateway.runtime import cancelled, within
 
 _log = logging.getLogger(__name__)
 
@@ -147,9 +146,7 @@ class Supervisor(Adapter):
         poll_s = min(_POLL_S, self._policy.stall_s / 4)
         quiet_s, looked_s = 0.0, time.monotonic()
         while not self._dead.is_set():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(poll_s):
-                    await self._dead.wait()
+            await within(poll_s, self._dead.wait())
             if (health := self._engine.health()).state is not EngineState.READY:
                 self._died("crash", health.reason)
                 return

@@ -27,6 +27,7 @@ import jwt
 
 from gateway import metrics
 from gateway.identity.tokens import Key
+from gateway.runtime import within
 
 _log = logging.getLogger(__name__)
 
@@ -84,9 +85,7 @@ class PublicKeys:
             self._asking = asyncio.create_task(self._ask())
         if self._asking is not None and kid not in self._keys:
             # A caller that leaves meanwhile does not take the answer away from the others.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_ANSWER_S):
-                    await asyncio.shield(self._asking)
+            await within(_ANSWER_S, asyncio.shield(self._asking))
 
     async def _ask(self) -> None:
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
 from http import HTTPStatus
 
 from starlette.responses import PlainTextResponse
@@ -27,6 +26,7 @@ from gateway.domain.errors import (
 from gateway.protocol.codec import negotiate
 from gateway.protocol.messages import SessionDraining
 from gateway.protocol.rate_limit import TokenBucket
+from gateway.runtime import within
 from gateway.server.access_log import log_websocket
 from gateway.server.connection import Connection, Core, leaving
 from gateway.server.guard.identity import challenge, client_account, note_why
@@ -183,9 +183,7 @@ class Stream:
         why = Draining("The gateway restarts; reconnect.", retry_after_ms=0 if elsewhere else _RESTART_MS)
         for connection in self._connections:
             connection.finish(CloseCode.RESTART, why)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(deadline_s):
-                await self._empty.wait()
+        await within(deadline_s, self._empty.wait())
 
 
 async def nowhere(websocket: WebSocket) -> None:

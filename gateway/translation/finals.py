@@ -40,6 +40,7 @@ from gateway.domain.log import (
 from gateway.domain.session_store import Fence
 from gateway.meeting.live_view import LiveTranslation
 from gateway.meeting.room import Room
+from gateway.runtime import within
 from gateway.translation.commit_policy import FINAL_TOLERANCE
 from gateway.translation.partials import Partials
 from gateway.translation.scheduling.scheduler import Scheduler, Throttle
@@ -519,9 +520,7 @@ class Finals:
                 room.end_unlogged(outcome)
                 return
             delayed()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):
-                    await self._leaving.wait()
+            await within(wait_s, self._leaving.wait())
 
 
 def _show_rest(throttle: Throttle) -> None:

@@ -7,7 +7,6 @@ Must not know: how a worker serves, how the engine is restarted, where settings 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -22,6 +21,7 @@ from gateway.engines.host.kept_hosts import KeptHosts
 from gateway.engines.host.messages import GetMetrics, Metrics
 from gateway.engines.pool import Pool
 from gateway.exposition import merged
+from gateway.runtime import within
 from gateway.server.http.admin import own_metrics
 from gateway.server.http.readiness import Whole
 from gateway.workers.engines import Engines
@@ -266,9 +266,7 @@ class Parent:
 
     async def _pause(self, pause_s: float) -> None:
         if pause_s:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause_s):
-                    await self._stopping.wait()
+            await within(pause_s, self._stopping.wait())
 
     # ------------------------------------------------------------ reload
 

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from gateway.domain.errors import StartupError
 from gateway.ownership import check_folder, check_peer, make_folder
-from gateway.runtime import cancelled
+from gateway.runtime import cancelled, within
 
 _log = logging.getLogger(__name__)
 
@@ -130,9 +130,7 @@ class PrivateStore:
         if (process := self._process) is not None:
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_STOP_S):
-                        await process.wait()
+                await within(_STOP_S, process.wait())
                 process.kill()
             await process.wait()
 

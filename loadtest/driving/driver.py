@@ -23,10 +23,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gateway.runtime import within
 from loadtest.driving import exchange
 from loadtest.driving.exchange import Share
 from loadtest.options import Say
-from loadtest.results import LoadtestError, first_error, within
+from loadtest.results import LoadtestError, first_error
 from loadtest.trial.values import (
     Address,
     Closed,

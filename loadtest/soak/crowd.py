@@ -40,7 +40,8 @@ from gateway.protocol.messages import (
     TranslationFinal,
     UtteranceAccepted,
 )
-from loadtest.results import LoadtestError, first_error, within
+from gateway.runtime import within
+from loadtest.results import LoadtestError, first_error
 from loadtest.soak.faults import Fault, FaultKind, Seat
 from loadtest.soak.records import (
     Again,

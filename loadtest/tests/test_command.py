@@ -19,7 +19,7 @@ import loadtest.__main__ as entry
 from loadtest.__main__ import _parser
 from loadtest.machine import command_line
 from loadtest.options import Command, Say, add_options
-from loadtest.results import first_error, nearest_rank, until_it_ends, within
+from loadtest.results import first_error, nearest_rank, until_it_ends
 from loadtest.shapes import write
 from loadtest.trial.values import Results
 
@@ -129,11 +129,6 @@ async def test_a_time_limit_keeps_what_was_measured() -> None:
     assert await until_it_ends(asyncio.sleep(0), 5, lambda: True) == ""
     why = await until_it_ends(asyncio.Event().wait(), 0.01, lambda: False)  # type: ignore[arg-type]
     assert "--time-limit-s" in why
-
-
-async def test_within_waits_no_longer() -> None:
-    assert await within(5, asyncio.sleep(0))
-    assert not await within(0.01, asyncio.Event().wait())
 
 
 @pytest.mark.parametrize("something", [True, False])

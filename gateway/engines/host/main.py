@@ -44,7 +44,7 @@ from gateway.engines.host.messages import (
 from gateway.engines.host.orphans import exit_when_hung, exit_with_parent
 from gateway.engines.host.sharing import Gateway, Sharing
 from gateway.engines.prompting.completions import Completions
-from gateway.runtime import LogStyle, cancelled, log_to, settle_interpreter
+from gateway.runtime import LogStyle, cancelled, log_to, settle_interpreter, within
 
 _log = logging.getLogger(__name__)
 
@@ -228,9 +228,7 @@ class _Host:
                 self.sharing.divide()
                 if self.gateway is None and self._is_given_up():
                     return
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_S):
-                        await self._ended.wait()
+                await within(_LOOK_S, self._ended.wait())
         self._starting.remove_done_callback(self._started)
 
     # ------------------------------------------------------------ gateways that come and go
