@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from gateway.engines.vllm import hardware
 from loadtest import options as common
 from loadtest.baselines.workers import ARCHITECTURES
-from loadtest.options import Command, Say, from_, merged, numbers, with_batch, with_share
+from loadtest.options import Command, Say, between, merged, numbers, with_batch, with_share
 from loadtest.peers.run import Outcome as Played
 from loadtest.peers.run import Peer, PeersPlan, run
 from loadtest.results import LoadtestError
@@ -272,7 +272,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
         metavar="N,N",
         help="requests at a time, one level each; the table is of the highest",
     )
-    add("--round-s", type=from_(0.5, 600), default=8.0, metavar="S", help="about how long one round takes")
+    add("--round-s", type=between(0.5, 600.0), default=8.0, metavar="S", help="about how long one round takes")
     add(
         "--recommended",
         type=_settings,

@@ -43,17 +43,11 @@ class Command:
     run: Callable[[argparse.Namespace, Say], Coroutine[None, None, Results]]
 
 
-def between(low: int, high: int) -> Callable[[str], int]:
-    return _within(int, low, high)
+def between(low: _Number, high: _Number) -> Callable[[str], _Number]:
+    """A number in this range: a whole one where `low` is."""
 
-
-def from_(low: float, high: float) -> Callable[[str], float]:
-    return _within(float, low, high)
-
-
-def _within(kind: Callable[[str], _Number], low: _Number, high: _Number) -> Callable[[str], _Number]:
     def number(text: str) -> _Number:
-        value = kind(text)
+        value = type(low)(text)
         if not low <= value <= high:
             raise argparse.ArgumentTypeError(f"has to be between {low:g} and {high:g}")
         return value
@@ -261,7 +255,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     },
     "--max-num-seqs": {"type": between(1, 4_096), "metavar": "N", "help": "sequences in the engine's batch"},
     "--memory": {
-        **{"type": from_(0.01, 1.0), "metavar": "SHARE"},
+        **{"type": between(0.01, 1.0), "metavar": "SHARE"},
         "help": "of the GPU's memory, for all engines of this load test together; without it the gateway's own "
         "share",
     },
@@ -286,11 +280,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     },
     "--people": {"type": between(1, 1_000), "default": 6, "metavar": "N", "help": "people in a meeting"},
     "--partial-every-s": {
-        **{"type": from_(0, 60), "default": 0.3, "metavar": "S"},
+        **{"type": between(0.0, 60.0), "default": 0.3, "metavar": "S"},
         "help": "in meetings: between two revisions of what is being said; 0: finals alone",
     },
     "--objective-ms": {
-        **{"type": from_(1, 60_000), "default": Objective().first_token_ms, "metavar": "MS"},
+        **{"type": between(1.0, 60_000.0), "default": Objective().first_token_ms, "metavar": "MS"},
         "help": "first token of 99 in 100 translations, from when their line was due",
     },
     "--repetitions": {

@@ -24,7 +24,7 @@ from loadtest import options as common
 from loadtest.driving.driver import Driver, driver
 from loadtest.driving.wire import allow_files
 from loadtest.measuring import Accounts, measure
-from loadtest.options import Command, Say, between, from_, merged, model_name, shown
+from loadtest.options import Command, Say, between, merged, model_name, shown
 from loadtest.results import LoadtestError, nearest_rank, until_it_ends
 from loadtest.systems import processes
 from loadtest.systems.gateway import existing, gateway
@@ -429,7 +429,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add("--meetings", type=between(0, 100_000), default=10, metavar="N", help="at the same time")
     add("--readers", type=between(0, 100_000), default=0, metavar="N", help="more in each meeting, who only read")
     add("--idle", type=between(0, 1_000_000), default=0, metavar="N", help="sessions in which nothing is said")
-    add("--seconds", type=from_(1, 86_400), metavar="S", help="how long; without it 30, or all of the file")
+    add("--seconds", type=between(1.0, 86_400.0), metavar="S", help="how long; without it 30, or all of the file")
     add(
         "--allow-bottleneck",
         action="store_true",

@@ -32,7 +32,7 @@ from loadtest.capacity.points import (
     too_few,
 )
 from loadtest.capacity.search import Bounds, Ended, Found, capacity_search
-from loadtest.options import Command, Say, between, from_, listed, numbers, shown, with_batch
+from loadtest.options import Command, Say, between, listed, numbers, shown, with_batch
 from loadtest.results import LoadtestError, go_on
 from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.server import Running
@@ -337,19 +337,19 @@ def _add(parser: argparse.ArgumentParser, *options: str, time_limit_s: int, unit
     """What both have in common."""
     common.add_options(parser, *common.TALK, "--workers", *options, time_limit_s=time_limit_s)
     add = parser.add_argument
-    add("--quantile", type=from_(0.5, 1), default=0.99, metavar="SHARE", help="so many have to keep the objective")
+    add("--quantile", type=between(0.5, 1.0), default=0.99, metavar="SHARE", help="that has to keep the objective")
     add(
         "--first-words-ms",
-        type=from_(0, 60_000),
+        type=between(0.0, 60_000.0),
         default=3_000.0,
         metavar="MS",
         help="of meetings with partials: first translated words of as many utterances, from when each began, "
         "while half of the partials are translated; 0: finals alone count",
     )
-    add("--step-s", type=from_(0.5, 3_600), default=20.0, metavar="S", help="measured of each run")
+    add("--step-s", type=between(0.5, 3_600.0), default=20.0, metavar="S", help="measured of each run")
     add("--unit", choices=tuple(_UNITS), default=unit, help="what is counted")
-    add("--start", type=from_(0.1, 1e6), default=4.0, metavar="LOAD", help="the first load that is tried")
-    add("--most", type=from_(1, 1e6), default=20_000.0, metavar="LOAD", help="no larger load is tried")
+    add("--start", type=between(0.1, 1e6), default=4.0, metavar="LOAD", help="the first load that is tried")
+    add("--most", type=between(1.0, 1e6), default=20_000.0, metavar="LOAD", help="no larger load is tried")
     add("--runs", type=between(2, 200), default=runs, metavar="N", help="no more runs than this for one gateway")
 
 
@@ -427,7 +427,7 @@ def _add_sweep(parser: argparse.ArgumentParser) -> None:
     _add(parser, "--max-num-seqs", "--url", time_limit_s=1_800, unit="requests", runs=24)
     parser.add_argument(
         "--loads",
-        type=listed(from_(0.001, 1e6)),
+        type=listed(between(0.001, 1e6)),
         metavar="N,N",
         help="translations a second, or meetings, as --unit says; without it they are found",
     )

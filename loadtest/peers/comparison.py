@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from gateway.domain.log import CONTEXT_TEXTS
 from gateway.engines.vllm import hardware
 from loadtest import options as common
-from loadtest.options import Command, Say, between, from_, listed, merged, numbers
+from loadtest.options import Command, Say, between, listed, merged, numbers
 from loadtest.peers.run import (
     DIRECT,
     GATEWAY,
@@ -289,7 +289,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
         metavar="N,N",
         help="requests in flight, one level each",
     )
-    add("--round-s", type=from_(0.1, 600), default=6.0, metavar="S", help="about how long a round takes")
+    add("--round-s", type=between(0.1, 600.0), default=6.0, metavar="S", help="about how long a round takes")
     add(
         "--bars",
         action="store_true",

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, Literal
 
 from msgspec.structs import replace
 
-from loadtest.options import Command, Say, add_options, between, fields_of, from_, shown
+from loadtest.options import Command, Say, add_options, between, fields_of, shown
 from loadtest.results import LoadtestError, first_error
 from loadtest.soak.crowd import Crowd, CrowdProcess
 from loadtest.soak.faults import OF_ENGINE, OF_EVERYBODY, OF_WORKERS, Fault, FaultKind, population, schedule
@@ -488,13 +488,13 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add(
         "--engines", type=between(1, 64), default=plan.engines, metavar="N", help="of these; one of them is broken"
     )
-    add("--minutes", type=from_(0.5, 1_440), default=plan.minutes, metavar="M", help="of load; the rest is extra")
+    add("--minutes", type=between(0.5, 1_440.0), default=plan.minutes, metavar="M", help="of load, with faults")
     add("--sessions", type=between(12, 5_000), default=plan.sessions, metavar="N", help="held at the same time")
     add("--only", type=_kind, metavar="KIND", help=f"break nothing else: {', '.join(_KINDS)}")
     add("--times", type=between(1, 1_000), default=plan.times, metavar="N", help="how often, with --only")
     add(
         "--loss",
-        type=from_(0, 50),
+        type=between(0.0, 50.0),
         default=plan.loss,
         metavar="%%",
         help="of packets to and from the store are lost",
