@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from loadtest.capacity.search import Run
 from loadtest.results import LoadtestError
 from loadtest.talk.scenario import Scenario, arrivals, check, meetings_lines, request_lines, translations_per_s
-from loadtest.trial.content import Table, formatted, number, tabulated
-from loadtest.trial.summary import Percentiles, Summary, summarise
+from loadtest.trial.content import Table, number, tabulated
+from loadtest.trial.summary import Summary, summarise
 from loadtest.trial.values import Finding, InMeetings, Line, Load, Objective, Open, Sample, Trial
 
 # No two runs on a gateway say the same: the engine keeps the prompts that it knows, and answers sooner.
@@ -165,13 +165,6 @@ class Point(Struct, frozen=True, kw_only=True):
         return max(0.0, self.generated_per_s / finals_per_s - 1)
 
 
-# Columns on what readers have of what is still being said.
-OF_PARTIALS: list[tuple[str, Callable[[Point], str]]] = [
-    ("first words p99, ms", lambda each: number(each.summary.first_words.p99_ms)),
-    ("partials translated", lambda each: formatted(each.summary.partials_translated, ".0%")),
-]
-
-
 class Cores(Struct, frozen=True):
     """How many there are."""
 
@@ -280,7 +273,7 @@ def _serving_s(trial: Trial) -> list[tuple[str, float]]:
 
 
 def points_table(points: Sequence[Point], unit: Unit) -> Table:
-    """All runs, by load."""
+    """All runs, by load: what the tables of their trials do not say."""
 
     def verdict(each: Point) -> str:
         missed = f" ({', '.join(each.summary.missed)})" if each.summary.missed else ""
@@ -290,35 +283,12 @@ def points_table(points: Sequence[Point], unit: Unit) -> Table:
     columns: list[tuple[str, Callable[[Point], str]]] = [
         (unit.value, lambda each: f"{each.load:g}" + (" (confirmation)" if each.long else "")),
         ("seed", lambda each: str(each.seed)),
-        ("offered/s", lambda each: f"{each.summary.offered_per_s or 0.0:.3g}"),
-        ("finished/s", lambda each: f"{each.summary.requests_per_s.median:.3g}"),
-        ("goodput/s", lambda each: f"{each.summary.goodput_per_s.median:.3g}"),
         ("kept the objective", verdict),
-        ("first token p50 / p99, ms", lambda each: _p50_p99(each.summary.first_token)),
     ]
-    if any(each.summary.retries for each in points):
-        columns += [
-            ("sent again", lambda each: f"{each.summary.retries:,}"),
-            (
-                "first token of what was accepted, since it was sent p50 / p99, ms",
-                lambda each: _p50_p99(each.summary.since_sent),
-            ),
-        ]
-    columns.append(("tokens/s of finals", lambda each: number(each.summary.tokens_per_s.median)))
     if unit is Unit.MEETINGS:
-        columns += [
-            *OF_PARTIALS,
-            ("tokens of partials for each of a final", lambda each: number(each.partial_tokens)),
-        ]
-    columns += [
-        ("running", lambda each: number(each.summary.running.mean if each.summary.running else None)),
-        ("what was full", lambda each: each.limit),
-    ]
+        columns.append(("tokens of partials for each of a final", lambda each: number(each.partial_tokens)))
+    columns.append(("what was full", lambda each: each.limit))
     return tabulated("All runs", sorted(points, key=lambda each: (each.load, each.long)), columns)
-
-
-def _p50_p99(latency: Percentiles) -> str:
-    return f"{number(latency.p50_ms)} / {number(latency.p99_ms)}"
 
 
 def too_few(point: Point, offer: Offer) -> str:

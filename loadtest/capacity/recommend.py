@@ -22,7 +22,6 @@ from gateway.engines.vllm import hardware
 from loadtest import options as common
 from loadtest.capacity.curve import Bench, Plan, at_capacity, curve, follow
 from loadtest.capacity.points import (
-    OF_PARTIALS,
     Measured,
     Offer,
     Point,
@@ -37,7 +36,7 @@ from loadtest.results import LoadtestError, go_on
 from loadtest.systems.gateway import existing, gateway
 from loadtest.systems.server import Running
 from loadtest.talk.scenario import read_talk
-from loadtest.trial.content import NONE, Table, number, tabulated
+from loadtest.trial.content import NONE, Table, formatted, number, tabulated
 from loadtest.trial.values import Finding, Results
 
 # What is kept free of a capacity: for a busier hour, a gateway that is being restarted, talk that differs.
@@ -195,13 +194,16 @@ def tried_table(tried: Sequence[Tried], unit: Unit) -> Table:
     def found(cell: Callable[[Found], str]) -> Callable[[Tried], str]:
         return lambda each: NONE if each.found is None else cell(each.found)
 
-    partials = [(f"{head} there", there(cell)) for head, cell in OF_PARTIALS] if unit is Unit.MEETINGS else []
+    partials = [
+        ("first words p99 there, ms", there(lambda each: number(each.summary.first_words.p99_ms))),
+        ("partials translated there", there(lambda each: formatted(each.summary.partials_translated, ".0%"))),
+    ]
     columns = [
         ("settings", lambda each: each.name + " (recommended)" * each.chosen),
         (f"carries, {unit.value}", found(lambda each: number(each.capacity))),
         ("not", found(lambda each: number(each.at_most))),
         ("first token p99 there, ms", there(lambda each: number(each.summary.first_token.p99_ms))),
-        *partials,
+        *(partials if unit is Unit.MEETINGS else ()),
         ("tokens/s of finals there", there(lambda each: number(each.summary.tokens_per_s.median))),
         ("runs", found(lambda each: str(each.runs))),
         ("", lambda each: each.found.ended.value if each.found is not None else each.failed or ""),

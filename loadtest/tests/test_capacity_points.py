@@ -439,13 +439,8 @@ def test_first_words_count_if_asked_for() -> None:
     assert spoken([400.0] * 90 + [2_100.0] * 10, 0.2, offer=MEETINGS).kept
     said = {each.name: each for each in findings([kept, starved], Found(4, 8, Ended.COMPLETE, 2), WATCHED)}
     assert "not kept: first words of what is being said, partials translated" in said[KNEE].note
-    table = points_table([kept, starved], Unit.MEETINGS)
-    rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
-    assert [(row["first words p99, ms"], row["partials translated"]) for row in rows] == [
-        ("400", "90%"),
-        ("2,100", "20%"),
-    ]
-    assert rows[1]["kept the objective"].endswith("no (first words of what is being said, partials translated)")
+    _, row = points_table([kept, starved], Unit.MEETINGS).rows
+    assert row[2].endswith("no (first words of what is being said, partials translated)")
 
 
 def test_a_late_driver_shows_late_words() -> None:
@@ -469,28 +464,6 @@ def test_a_load_kept_above_is_no_knee() -> None:
     assert "20/s, did not keep it" in knee.note
     assert "Yet 30/s kept it again" in knee.note
     assert told(points, swept)["what was full above it"].startswith("the engine's batch")
-
-
-def test_a_sweep_tells_what_overload_leaves() -> None:
-    points = [
-        point([100.0] * 100, Run(10)),
-        faster(point([900.0] * 95, Run(20), records=retried(95, 900.0)), requests_per_s=9.5),
-        faster(point([900.0] * 80, Run(40), records=retried(80, 950.0)), requests_per_s=8.0),
-    ]
-    table = points_table(points, Unit.REQUESTS)
-    rows = [dict(zip(table.head, row, strict=True)) for row in table.rows]
-    assert [row["sent again"] for row in rows] == ["0", "190", "160"]
-    assert [row["finished/s"] for row in rows] == ["10", "9.5", "8"]
-    # Since they were accepted, not since they were due.
-    waits = "first token of what was accepted, since it was sent p50 / p99, ms"
-    assert [row[waits] for row in rows] == ["100 / 100", "400 / 400", "450 / 450"]
-    assert not any("again" in name for name in points_table(points[:1], Unit.REQUESTS).head)
-
-
-def retried(count: int, first_ms: float) -> list[Record]:
-    """Each was refused twice, and accepted half a second after it was due."""
-    records = trial([first_ms] * count).records
-    return [replace(each, retries=2, again_s=each.due_s + 0.5) for each in records]
 
 
 def test_a_sweep_that_kept_nothing_says_so() -> None:

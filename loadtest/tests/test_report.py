@@ -142,6 +142,15 @@ def test_failures_are_told_with_their_reasons() -> None:
     assert "0.0%" in text
 
 
+def test_what_was_sent_again_is_told_with_its_wait() -> None:
+    again = Record("l", "en", 0.0, 0.0, 0.9, 1.0, tokens=5, retries=2, again_s=0.5)
+    retried = table_of(made_up([replace(open_trial(10, 1, 1), records=[again] * 95)]))
+    assert "sent again | first token of what was accepted, since it was sent p50 / p90 / p99, ms |" in retried
+    # Since it was accepted, not since it was due.
+    assert "| 190 | 400 / 400 / 400 |" in retried
+    assert "sent again" not in table_of(made_up([open_trial(10, 1, 1)]))
+
+
 def test_a_limiting_driver_is_told_beside_numbers() -> None:
     limited = replace(SMALL.trials[0], limited="A client process was late by 40 ms.")
     text = table_of(made_up([limited, SMALL.trials[1]]))

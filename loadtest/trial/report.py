@@ -139,6 +139,11 @@ def summary_tables(summaries: Sequence[Summary], objective: Objective) -> list[T
         ("at readers p50 / p90 / p99, ms", lambda each: _latency(each.delivered)),
         ("translations", lambda each: f"{each.records:,}"),
         ("failed", _failed),
+        ("sent again", lambda each: f"{each.retries:,}" if each.retries else NONE),
+        (
+            "first token of what was accepted, since it was sent p50 / p90 / p99, ms",
+            lambda each: _latency(each.since_sent) if each.retries else NONE,
+        ),
     ]
 
     def cpu(part: str) -> Callable[[Summary], str]:

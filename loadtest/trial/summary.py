@@ -50,8 +50,6 @@ class Summary(Struct, frozen=True, kw_only=True):
     failed: int
     # The most frequent reasons.
     failures: dict[str, int]
-    # Translations offered a second; None in a closed loop.
-    offered_per_s: float | None
     # Translations finished a second, whenever they were asked for (see `Trial`).
     requests_per_s: Spread
     # Tokens of translations that failed count, too.
@@ -167,7 +165,6 @@ def summarise(trials: Sequence[Trial], objective: Objective) -> Summary:
         failed=failures.total(),
         # In a fixed order, whatever that of the records.
         failures=dict(sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN_FAILURES]),
-        offered_per_s=None if isinstance(first.load, Closed) else first.load.per_s,
         requests_per_s=spread(map(requests_per_s, trials)),
         tokens_per_s=spread(map(tokens_per_s, trials)),
         goodput_per_s=spread(_per_s(trial, count) for trial, count in zip(trials, kept, strict=True)),
