@@ -46,6 +46,12 @@ def test_colours_are_tokens(sheet: Path) -> None:
     assert set(re.findall(r"#[0-9a-fA-F]{3,8}\b", styles(sheet))) <= PLAIN
 
 
+@pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.name)
+def test_lines_below_words_are_in_webkit_too(sheet: Path) -> None:
+    """It drops a `text-decoration` that says more than which line."""
+    assert set(re.findall(r"text-decoration:\s*([^;}]+)", styles(sheet))) <= {"none", "underline"}
+
+
 def test_each_face_has_its_licence() -> None:
     fonts = TOKENS.parent / "fonts"
     for face in fonts.glob("*.woff2"):

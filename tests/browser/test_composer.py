@@ -451,6 +451,8 @@ async def test_sentences_make_room_while_typing_on_a_phone(open_composer: OpenCo
     async with open_composer(has_touch=phone, is_mobile=phone, **options) as composer:
         sentences, label = (composer.page.get_by_test_id(name) for name in ("sentences", "try"))
         await expect(sentences).to_be_visible()
+        too_long = "(all) => all.filter((each) => each.scrollWidth > each.clientWidth).length"
+        assert await sentences.get_by_role("button").evaluate_all(too_long) == 0
         await composer.text.focus()
         for part in (sentences, label):
             await expect(part).to_be_visible(visible=not phone)

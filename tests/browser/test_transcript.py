@@ -1090,6 +1090,17 @@ async def test_long_speaker_is_named_at_the_top(open_reader: OpenReader) -> None
         await expect(top).to_have_text("You")
 
 
+async def test_no_name_at_top_once_all_rows_have_room(open_reader: OpenReader) -> None:
+    async with open_reader("ja", viewport={"width": 390, "height": 400}) as reader:
+        await reader.hear(started(), *many(12))
+        top = reader.page.get_by_test_id("top-speaker")
+        await expect(top).to_have_text("Ana")
+        # Firefox has no event for it.
+        await reader.page.evaluate("addEventListener('scroll', (event) => event.stopImmediatePropagation(), true)")
+        await reader.page.set_viewport_size({"width": 390, "height": 1_600})
+        await expect(top).to_be_hidden()
+
+
 async def test_name_at_top_matches_words_below(open_reader: OpenReader) -> None:
     async with open_reader("ja", viewport={"width": 390, "height": 400}) as reader:
         await reader.hear(started(), *many(12), caption("bo", "1", "言葉。" * 300, lang="ja"))

@@ -310,8 +310,11 @@ export class TranscriptView {
 
   /** Keep the visible rows in place when rows above change. Not every browser does this by itself. */
   #holdPosition() {
-    if (this.#isAtEnd) this.#scroller.scrollTop = this.#byKey.size > 0 ? this.#scroller.scrollHeight : 0;
-    else if (this.#anchor?.row.isConnected) {
+    if (this.#isAtEnd) {
+      this.#scroller.scrollTop = this.#byKey.size > 0 ? this.#scroller.scrollHeight : 0;
+      // Firefox tells nobody that it has scrolled back because there is less to scroll.
+      if (this.#scroller.scrollTop < this.#scrollTop) this.#onScroll();
+    } else if (this.#anchor?.row.isConnected) {
       const moved = topOf(this.#anchor.row) - this.#anchor.top;
       if (Math.abs(moved) >= 1) this.#scroller.scrollTop += moved;
     } else this.#setAnchor();
@@ -343,6 +346,11 @@ export class TranscriptView {
     this.element.style.setProperty("--columns", String(beside));
     const rowsChange = (layout === "single") !== (this.#layout === "single");
     this.#layout = layout;
-    if (rowsChange) this.#showRows();
+    if (!rowsChange) return;
+    this.#showRows();
+    // WebKit leaves the heads of rows that it had not laid out without a size, when a phone is turned.
+    this.#rows.hidden = true;
+    void this.#rows.offsetHeight;
+    this.#rows.hidden = false;
   }
 }
