@@ -45,9 +45,12 @@ PACKAGES = (
 )
 NPM = (
     *("@asyncapi/parser@3.6.3", "@asyncapi/modelina@5.10.1", "lighthouse@13.5.0", "chrome-launcher@1.2.1"),
+    "puppeteer-core@25.16.0",
     *("kotlin-compiler@2.4.20", "quicktype@26.0.0"),
     *("ws@8.23.0", "undici@7.30.2", "websocket@1.0.35", "faye-websocket@0.11.4"),
 )
+# Program → the package of Debian that has it.
+BROWSERS = {"firefox-esr": "firefox-esr", "WebKitWebDriver": "webkit2gtk-driver", "Xvfb": "xvfb"}
 GENERATORS = ("python", "typescript-fetch", "java", "go", "csharp", "kotlin", "rust", "php")
 
 # What the gateway with keys claims to do, so that DeepL's tests find their languages.
@@ -146,9 +149,19 @@ def lighthouse(open_: str, _keyed: str, _key: str, log: Path) -> bool:
     return _script("lighthouse.mjs", open_, log)
 
 
-def _script(name: str, address: str, log: Path) -> bool:
+def browsers(open_: str, _keyed: str, _key: str, log: Path) -> bool | None:
+    """The page in Firefox and in WebKit. Its pictures are for people."""
+    if not all(map(shutil.which, BROWSERS)):
+        log.write_text(
+            f"$PATH has not all of {', '.join(BROWSERS)}: apt-get install {' '.join(BROWSERS.values())}\n"
+        )
+        return None
+    return _script("browsers.mjs", open_, log, str(OUT / "browsers"))
+
+
+def _script(name: str, address: str, log: Path, *arguments: str) -> bool:
     # Imports are looked for beside the file.
-    return _logged(log, "node", shutil.copy(OURS / name, FOLDER), address)
+    return _logged(log, "node", shutil.copy(OURS / name, FOLDER), address, *arguments)
 
 
 def websocket_libraries(open_: str, _keyed: str, _key: str, log: Path) -> bool:
@@ -246,6 +259,7 @@ SUITES: dict[str, Suite] = {
     "openapi-generator": openapi_generator,
     "asyncapi": asyncapi,
     "lighthouse": lighthouse,
+    "browsers": browsers,
     "websocket-libraries": websocket_libraries,
     "kotlin": kotlin,
     "deepl-python": deepl_python,
@@ -259,7 +273,8 @@ SUITES: dict[str, Suite] = {
 _FAILED = re.compile(r"^(?:FAILED (?=\S+::)| +● (?=.+ › ))(.+?)(?: - .*)?$", re.MULTILINE)
 # The line of an output that says what came of it.
 _SUMMARY = re.compile(
-    r"\d+ (passed|failed|generated|messages)|\d+ of \d+ transcripts|(phone|laptop): |\$\w+ names no folder"
+    r"\d+ (passed|failed|generated|messages)|\d+ of \d+ transcripts"
+    r"|(phone|laptop|firefox|webkit): |\$\w+ (names no folder|has not)"
 )
 
 
