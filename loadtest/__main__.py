@@ -24,6 +24,7 @@ from loadtest.capacity.recommend import RECOMMEND, SWEEP
 from loadtest.journey import JOURNEY
 from loadtest.machine import command_line, describe
 from loadtest.options import Command, Say
+from loadtest.page import PAGE
 from loadtest.partials.run import PARTIALS
 from loadtest.peers.comparison import PEERS
 from loadtest.results import LoadtestError
@@ -65,7 +66,7 @@ def terminal() -> Iterator[TextIO]:
         yield stream
 
 
-_TESTS = (RUN, SWEEP, RECOMMEND, PEERS, JOURNEY, SOAK, PARTIALS)
+_TESTS = (RUN, SWEEP, RECOMMEND, PEERS, JOURNEY, SOAK, PARTIALS, PAGE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
