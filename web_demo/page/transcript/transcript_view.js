@@ -189,7 +189,7 @@ export class TranscriptView {
     if (!isEmpty) this.#keepFocus(this.empty);
     setIfChanged(this.empty, "hidden", !isEmpty);
     setIfChanged(this.#headings, "hidden", isEmpty);
-    this.#layOut();
+    // Not laid out here: rows of another size are observed once they have one, and measuring now would be a layout more.
     if (!this.#isAtEnd) this.#holdPosition();
     this.#showJump();
   }
