@@ -3,8 +3,9 @@
 Knows: tokens of markup, translations of plain texts. Must not know: APIs, engines.
 
 An engine has no tags. A sentence with tags in it is translated without them, and each part within tags once more
-by itself. Where every part is found again in the sentence, as often as it should be, the tags are put around it.
-Otherwise the parts stand in their old order, each with its own translation. So tags are never lost or broken.
+by itself. Its tags are put around it where it is found again in the sentence, else where most of its words are,
+else where it was, in proportion. Only where something that is to be kept is not in the translation, or a tag ends
+in another sentence, the parts stand in their old order, each with its own translation. So tags are never lost.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import html
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count, pairwise
+from itertools import accumulate, count, pairwise
 
 from msgspec import Struct
 
+from gateway.server.compat.alignment import Places, Span
 from gateway.server.compat.markup import Kind, Rules, Token, tokens
 
 # Elements within each other in one sentence; what is deeper is not moved.
@@ -91,13 +93,9 @@ class Tagged:
 
     def _placed(self, nodes: Sequence[_Node], text: str, said: Callable[[str], str]) -> str | None:
         """The tags of `nodes` in the translation of their text; None if it cannot be told where."""
-        tagged = [node for node in nodes if not isinstance(node, str)]
-        wanted = [_sought(node, said) for node in tagged]
-        times = Counter(wanted)
-        spans = {each: [match.span() for match in _pattern(each).finditer(text)] for each in times}
-        if any(len(spans[each]) != often for each, often in times.items()):
+        found = self._found(nodes, text, said)
+        if found is None:
             return None
-        found = [(spans[each].pop(0), node) for each, node in zip(wanted, tagged, strict=True)]
         found.sort(key=lambda each: each[0])
         if any(one[0][1] > other[0][0] for one, other in pairwise(found)):
             return None
@@ -113,6 +111,37 @@ class Tagged:
             parts += [self._escaped(text[done:start]), inner]
             done = end
         return "".join([*parts, self._escaped(text[done:])])
+
+    def _found(
+        self, nodes: Sequence[_Node], text: str, said: Callable[[str], str]
+    ) -> list[tuple[Span, _Node]] | None:
+        """Where each node is in the translation of their text. None: a word that is to be kept is not there."""
+        shares = _shares(nodes)
+        wanted = {index: _sought(node, said) for index, node in enumerate(nodes) if not isinstance(node, str)}
+        times = Counter(wanted.values())
+        spans = {each: [match.span() for match in _pattern(each).finditer(text)] for each in times}
+        exact = {each for each, often in times.items() if len(spans[each]) == often}
+        found = {index: spans[each].pop(0) for index, each in wanted.items() if each in exact}
+        if any(one[1] > other[0] for one, other in pairwise(sorted(found.values()))):
+            found = {}
+        places = Places(text)
+        for span in found.values():
+            places.take(span)
+        elements = [index for index in wanted if index not in found and isinstance(nodes[index], _Element)]
+        for index in elements:
+            if (words := places.of_words(wanted[index], shares[index])) is not None:
+                places.take(words)
+                found[index] = words
+        for index in elements:
+            if index not in found and (words := places.about(shares[index])) is not None:
+                places.take(words)
+                found[index] = words
+        for index in wanted.keys() - found.keys():
+            if not isinstance(nodes[index], _Point) or "{" in text:  # a mark that the engine has changed
+                return None
+            at = places.before_a_word(shares[index][0])
+            found[index] = at, at
+        return [(found[index], nodes[index]) for index in wanted]
 
     def _tagged(self, node: _Node, text: str, said: Callable[[str], str]) -> str | None:
         if not isinstance(node, _Element):
@@ -290,6 +319,13 @@ def _has_words(text: str) -> bool:
 def _text(nodes: Sequence[_Node]) -> str:
     """All text, and a mark for each tag that has none."""
     return _SPACE.sub(" ", "".join(map(_text_of, nodes))).strip()
+
+
+def _shares(nodes: Sequence[_Node]) -> list[tuple[float, float]]:
+    """Where in their text each node begins and ends, from 0 to 1."""
+    ends = list(accumulate((len(_text_of(node)) for node in nodes), initial=0))
+    length = ends[-1] or 1
+    return [(begin / length, end / length) for begin, end in pairwise(ends)]
 
 
 def _text_of(node: _Node) -> str:

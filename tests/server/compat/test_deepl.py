@@ -208,7 +208,7 @@ async def test_xml_keeps_placeholders_and_tag_rules(gateway: Running) -> None:
         )
 
     assert [result.text for result in await asked(gateway, ask)] == [
-        "<d><t>[de] One</t><s>[de] Two</s>[de] Hello <x>Ana</x> [de] and <y/> [de] others <i>[de] here</i></d>",
+        "<d><t>[de] One</t><s>[de] Two</s>[de] Hello <x>Ana</x> and <y/> others <i>here</i></d>",
         "1 <x>a</x>",
     ]
     placed = await asked(

@@ -69,23 +69,36 @@ def test_quotes_at_the_edges_of_parts_are_kept(text: str, expected: str) -> None
 @pytest.mark.parametrize(
     "whole",
     [
-        # Not there, within a longer word, and twice.
-        "Am Tag nach Donnerstag zu Mittag.",
-        "Freitags zu Mittag.",
-        "Am Freitag, diesen Freitag, zu Mittag.",
+        # Within a longer word, twice, in another word, and not there.
+        "<b>Freitags</b> zu <i>Mittag</i>.",
+        "Am Freitag, diesen <b>Freitag</b>, zu <i>Mittag</i>.",
+        "Treffen am <b>Freitagabend</b> zur <i>Mittagszeit</i>.",
+        "Am Tag nach <b>Donnerstag</b> zu <i>Mittag</i>.",
     ],
 )
-def test_unfound_parts_stand_in_their_order(whole: str) -> None:
-    words = GERMAN | {"We meet on Friday at noon.": whole}
-    assert (
-        said("We meet on <b>Friday</b> at <i>noon</i>.", words)
-        == "Wir treffen uns am <b>Freitag</b> um <i>Mittag</i>."
-    )
+def test_the_sentence_stays_whole_where_parts_are_not_found(whole: str) -> None:
+    words = GERMAN | {"We meet on Friday at noon.": re.sub("<.*?>", "", whole)}
+    assert said("We meet on <b>Friday</b> at <i>noon</i>.", words) == whole
 
 
-def test_overlapping_parts_stand_in_their_order() -> None:
+def test_no_word_belongs_to_two_parts() -> None:
     words = {"a b c": "x y z", "a": "x y", "b": "-", "c": "y z"}
-    assert said("<i>a</i> b <b>c</b>", words) == "<i>x y</i> - <b>y z</b>"
+    assert said("<i>a</i> b <b>c</b>", words) == "<i>x y</i> <b>z</b>"
+    assert said("<i>a</i> b <b>c</b>", words | {"a b c": "x"}) == "<i>x y</i> - <b>y z</b>"
+
+
+def test_a_tag_without_words_stands_where_it_was_in_proportion() -> None:
+    words = {"We meet{1} on Friday.": "Wir treffen uns am Freitag.", "We meet": "Wir", "on Friday.": "am Freitag."}
+    assert said("We meet<br-mark></br-mark> on Friday.", words) == "Wir treffen <br-mark></br-mark>uns am Freitag."
+    # A mark that the engine has changed is not left in the text.
+    words["We meet{1} on Friday."] = "Wir treffen uns {eins} am Freitag."
+    assert said("We meet<br-mark></br-mark> on Friday.", words) == "Wir<br-mark></br-mark> am Freitag."
+
+
+def test_what_is_kept_is_not_lost_where_the_engine_has_changed_it() -> None:
+    words = {"Hello Ana, well.": "Hallo Anna, gut.", "Hello": "Hallo", ", well.": ", gut."}
+    rules = Rules("xml", ignored=frozenset({"x"}))
+    assert said("Hello <x>Ana</x>, well.", words, rules) == "Hallo <x>Ana</x>, gut."
 
 
 def test_expected_number_of_parts_is_found_in_order() -> None:
@@ -147,7 +160,8 @@ def test_entities_are_decoded_and_written_again() -> None:
 
 def test_part_the_engine_empties_stays() -> None:
     words = GERMAN | {"We meet on Friday at noon.": "Am Tag", "We meet on": "", "at": " "}
-    assert said("We meet on <b>Friday</b> at <i>noon</i>.", words) == "We meet on <b>Freitag</b> at <i>Mittag</i>."
+    # The last tag ends in another sentence.
+    assert said("We meet on <b>Friday</b> at <i>noon", words) == "We meet on <b>Freitag</b> at <i>Mittag"
 
 
 def test_only_text_is_translated_and_each_once() -> None:
