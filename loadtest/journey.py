@@ -125,7 +125,7 @@ class Row(Struct, frozen=True):
     title: str
     # Number of the reports; None where they have none.
     told: Told | None
-    # Of its trials there; None where there are none.
+    # The summary of its trials there; None where there are none.
     summary: Summary | None = None
     # Part of the time spent in queues; None where it is not known.
     queued: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterable
@@ -183,6 +184,10 @@ def test_every_make_target_of_the_readme_exists() -> None:
         # In code only: prose may say `make sure`.
         code = "\n".join(re.findall(r"```.*?```|`[^`\n]+`", page.read_text(), re.DOTALL))
         assert set(re.findall(r"\bmake ([a-z-]+)", code)) <= targets, page.name
+
+
+def test_every_finding_can_be_run() -> None:
+    assert [each.name for each in (ROOT / "findings").glob("*.sh") if not os.access(each, os.X_OK)] == []
 
 
 def test_every_parameter_of_the_captions_view_is_documented() -> None:

@@ -232,7 +232,7 @@ class Logged(Struct, frozen=True):
     """An utterance that a meeting's log holds."""
 
     utterance: Utterance
-    # Of its `Said`.
+    # Position of its `Said` in the log.
     offset: int
     # As in `Publication`.
     at_ms: int

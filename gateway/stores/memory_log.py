@@ -78,7 +78,7 @@ class _Kept(NamedTuple):
     """What is left of a segment that was trimmed and is finished, and after which another one follows."""
 
     offset: int
-    # Of its text and language; no words can be made of it.
+    # A digest of its text and language; no words can be made of it.
     hash: int
 
     def says(self, utterance: Utterance) -> bool:

@@ -423,9 +423,8 @@ class Partials:
     def _show_overdue(self, room: Room, translation: OpenTranslation, now_s: float) -> float | None:
         """Show what readers have waited for too long. Returns in how many seconds that may be due, or None."""
         policy = translation.policy
-        if translation.stopped or translation.broken or translation.ticket is not None:
-            return None  # what is generated begins with what is committed now
-        if not policy.draft:
+        # What is generated begins with what is committed now.
+        if translation.stopped or translation.broken or translation.ticket is not None or not policy.draft:
             return None
         due_s = now_s - _OVERDUE_S + min(translation.took_s, _MOST_TOOK_S)
         waits_s = [since_s - due_s for since_s in (translation.waiting_s, translation.unseen_s) if since_s > due_s]

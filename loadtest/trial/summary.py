@@ -94,7 +94,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     with_drain: bool = False
     # How many GPUs the engines use, where there are several; 0 otherwise.
     gpus: int = 0
-    # Of all processes of `Trial.hosts_cpu_s` together; None unless all repetitions have some.
+    # All processes of `Trial.hosts_cpu_s` together; None unless all repetitions have some.
     host_cores: float | None = None
     # How many processes that is, and what the fullest of them uses; None unless all repetitions tell.
     hosts: int = 0

@@ -919,15 +919,23 @@ async def test_a_draft_is_kept_when_the_page_is_loaded_again(gateway: GatewayPro
         await expect(text).to_have_value("")
 
 
-async def test_half_a_sentence_that_was_heard_is_kept_when_the_page_is_loaded_again(
+@asynccontextmanager
+async def meeting_with_a_recogniser(
     gateway: GatewayProcess, open_page: OpenPage
-) -> None:
+) -> AsyncIterator[tuple[Page, Composing]]:
     async with open_page(f"{gateway.url}/healthz") as watch:
         watch.allow("favicon.ico")
         page, composer = watch.page, Composing(watch)
         await page.add_init_script(_RECOGNISER)
         await page.goto(f"{gateway.url}/?meeting={new_meeting()}")
         await join(page, "Ana")
+        yield page, composer
+
+
+async def test_half_a_sentence_that_was_heard_is_kept_when_the_page_is_loaded_again(
+    gateway: GatewayProcess, open_page: OpenPage
+) -> None:
+    async with meeting_with_a_recogniser(gateway, open_page) as (page, composer):
         await composer.text.fill("Typed before")
         await composer.microphone.click()
         await composer.recognisers(1)
@@ -946,12 +954,7 @@ async def test_half_a_sentence_that_was_heard_is_kept_when_the_page_is_loaded_ag
 async def test_what_was_heard_to_its_end_or_accepted_already_is_not_kept(
     gateway: GatewayProcess, open_page: OpenPage
 ) -> None:
-    async with open_page(f"{gateway.url}/healthz") as watch:
-        watch.allow("favicon.ico")
-        page, composer = watch.page, Composing(watch)
-        await page.add_init_script(_RECOGNISER)
-        await page.goto(f"{gateway.url}/?meeting={new_meeting()}")
-        await join(page, "Ana")
+    async with meeting_with_a_recogniser(gateway, open_page) as (page, composer):
         await composer.microphone.click()
         await composer.recognisers(1)
         await composer.hear(0, ("Good morning.", True))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -29,7 +31,7 @@ from tests.browser.pages import (
     show,
     until,
 )
-from tests.conftest import OpenPage
+from tests.conftest import OpenPage, Watch
 from tests.processes import GatewayProcess
 from tests.qr_codes import read_qr_code
 
@@ -42,14 +44,21 @@ async def confirm(page: Page, heading: str, action: str) -> None:
     await expect(dialog).to_have_count(0)
 
 
-async def test_host_ends_the_meeting_for_everyone(
-    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
-) -> None:
+@asynccontextmanager
+async def host_and_bo(gateway: GatewayProcess, open_page: OpenPage) -> AsyncIterator[tuple[Watch, Watch]]:
+    """A host at a desk, and Bo on a phone, who has joined by the host's address."""
     async with open_page(gateway.url, **DESKTOP) as host, open_page(f"{gateway.url}/healthz", **PHONE) as guest:
         guest.allow("favicon.ico")
         await connected(host.page)
         await guest.page.goto(host.page.url)
         await join(guest.page, "Bo")
+        yield host, guest
+
+
+async def test_host_ends_the_meeting_for_everyone(
+    gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
+) -> None:
+    async with host_and_bo(gateway, open_page) as (host, guest):
         await settled(await say(host.page, SENTENCE))
         pane = await show(guest.page, "people")
         await expect(pane.get_by_test_id("host")).to_be_hidden()
@@ -76,11 +85,7 @@ async def test_host_ends_the_meeting_for_everyone(
 
 
 async def test_removed_participant_is_told_and_not_led_back(gateway: GatewayProcess, open_page: OpenPage) -> None:
-    async with open_page(gateway.url, **DESKTOP) as host, open_page(f"{gateway.url}/healthz", **PHONE) as guest:
-        guest.allow("favicon.ico")
-        await connected(host.page)
-        await guest.page.goto(host.page.url)
-        await join(guest.page, "Bo")
+    async with host_and_bo(gateway, open_page) as (host, guest):
         pane = await show(host.page, "people")
         await pane.get_by_role("button", name="Remove Bo").click()
         await expect(host.page.get_by_role("dialog")).to_contain_text("lock the meeting")
@@ -96,11 +101,7 @@ async def test_removed_participant_is_told_and_not_led_back(gateway: GatewayProc
 async def test_removed_participant_is_told_again_after_a_reload(
     gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
 ) -> None:
-    async with open_page(gateway.url, **DESKTOP) as host, open_page(f"{gateway.url}/healthz", **PHONE) as guest:
-        guest.allow("favicon.ico")
-        await connected(host.page)
-        await guest.page.goto(host.page.url)
-        await join(guest.page, "Bo")
+    async with host_and_bo(gateway, open_page) as (host, guest):
         pane = await show(host.page, "people")
         await pane.get_by_role("button", name="Remove Bo").click()
         dialog = host.page.get_by_role("dialog", name="Remove Bo from the meeting?")
@@ -156,11 +157,7 @@ async def test_all_pages_follow_the_lock(gateway: GatewayProcess, open_page: Ope
 async def test_muted_participant_is_told_and_stays_so_after_a_reload(
     gateway: GatewayProcess, open_page: OpenPage, artifacts: Path
 ) -> None:
-    async with open_page(gateway.url, **DESKTOP) as host, open_page(f"{gateway.url}/healthz", **PHONE) as guest:
-        guest.allow("favicon.ico")
-        await connected(host.page)
-        await guest.page.goto(host.page.url)
-        await join(guest.page, "Bo")
+    async with host_and_bo(gateway, open_page) as (host, guest):
         await settled(await say(guest.page, SENTENCE))
         await guest.page.get_by_test_id("text").fill("Half a sen")
         pane = await show(host.page, "people")

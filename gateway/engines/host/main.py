@@ -294,7 +294,7 @@ class _Host:
             case Stop():
                 self._ended.set()
             case GetSilence():
-                self._say(Silence(self.sharing.silent_s))
+                self._say(Silence(self.sharing.generations.silent_s))
 
 
 class _Owner(Gateway):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,7 @@ from gateway.engines.host.messages import (
     Wanted,
     failed_with,
 )
+from gateway.engines.lifecycle import Generation, Generations
 from gateway.engines.prompting.completions import Completions, News
 from gateway.engines.prompting.model import PromptedModel
 from gateway.engines.simulated import SimulatedModel
@@ -150,10 +150,8 @@ class Sharing:
         self.lag = EventLoopLag()
         self.turns = Turns()
         self.measuring = asyncio.Lock()
-        # Since when each generation is in flight, by the monotonic clock; the oldest comes first.
-        self.generations: dict[tuple[Gateway, int], float] = {}
-        # When the engine last gave a token, by the same clock.
-        self.heard_s = 0.0
+        # Those in flight, of all gateways.
+        self.generations = Generations()
         self._gateways: list[Gateway] = []
         self._closing: set[asyncio.Task[None]] = set()
         self._due: asyncio.TimerHandle | None = None
@@ -168,12 +166,6 @@ class Sharing:
             yield
         finally:
             server.close()
-
-    @property
-    def silent_s(self) -> float:
-        """For how long some generation has waited while the engine gave none a token, seconds; 0.0: none waits."""
-        oldest_s = next(iter(self.generations.values()), None)
-        return 0.0 if oldest_s is None else time.monotonic() - max(self.heard_s, oldest_s)
 
     @property
     def ready(self) -> bool:
@@ -263,11 +255,11 @@ class Gateway(Channel[Any, ToHost]):
         match message:
             case Generate():
                 self._waits(message.waiting)
-                self.generations[message.number] = task = self._run(self._generate(message))
-                self._sharing.generations[self, message.number] = time.monotonic()
+                generation = self._sharing.generations.open()
+                self.generations[message.number] = task = self._run(self._generate(message, generation))
                 self._count(1, message)
                 # Not in the coroutine: a task that is cancelled before its first step runs no code.
-                task.add_done_callback(lambda _: self._ended(message))
+                task.add_done_callback(lambda _: self._ended(message, generation))
             case Demand():
                 self._waits(message.waiting)
                 self._sharing.divide()
@@ -292,9 +284,9 @@ class Gateway(Channel[Any, ToHost]):
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def _ended(self, message: Generate) -> None:
+    def _ended(self, message: Generate, generation: Generation) -> None:
+        generation.close()
         if self.generations.pop(message.number, None) is not None:
-            del self._sharing.generations[self, message.number]
             self._count(-1, message)
 
     def _count(self, more: int, message: Generate) -> None:
@@ -313,23 +305,24 @@ class Gateway(Channel[Any, ToHost]):
             self._step = None
             self.say(step)
 
-    async def _generate(self, message: Generate) -> None:
+    async def _generate(self, message: Generate, generation: Generation) -> None:
         sharing, number, prompt = self._sharing, message.number, message.prompt
 
         def hand_on(news: News) -> None:
-            sharing.heard_s = time.monotonic()
+            sharing.generations.heard()
             self._tell().news.append((number, news))
 
         held = not (sharing.turns.is_free(alone=prompt.alone) and sharing.ready)
         if held:
             self._tell().held.append(number)
         try:
-            async with sharing.turns.turn(alone=prompt.alone):
-                if (held or prompt.alone) and sharing.ready:
-                    self._tell().begun.append(number)
-                    # Before it begins: it may be what kills this process.
-                    self._say_step()
-                await sharing.engine.complete(prompt, hand_on)
+            with generation:
+                async with sharing.turns.turn(alone=prompt.alone):
+                    if (held or prompt.alone) and sharing.ready:
+                        self._tell().begun.append(number)
+                        # Before it begins: it may be what kills this process.
+                        self._say_step()
+                    await sharing.engine.complete(prompt, hand_on)
         except GatewayError as error:
             sharing.on_failure()
             self._tell().failed.append((number, failed_with(error)))

@@ -93,7 +93,7 @@ class Tagged:
 
     def _placed(self, nodes: Sequence[_Node], text: str, said: Callable[[str], str]) -> str | None:
         """The tags of `nodes` in the translation of their text; None if it cannot be told where."""
-        found = self._found(nodes, text, said)
+        found = _found(nodes, text, said)
         if found is None:
             return None
         found.sort(key=lambda each: each[0])
@@ -111,37 +111,6 @@ class Tagged:
             parts += [self._escaped(text[done:start]), inner]
             done = end
         return "".join([*parts, self._escaped(text[done:])])
-
-    def _found(
-        self, nodes: Sequence[_Node], text: str, said: Callable[[str], str]
-    ) -> list[tuple[Span, _Node]] | None:
-        """Where each node is in the translation of their text. None: a word that is to be kept is not there."""
-        shares = _shares(nodes)
-        wanted = {index: _sought(node, said) for index, node in enumerate(nodes) if not isinstance(node, str)}
-        times = Counter(wanted.values())
-        spans = {each: [match.span() for match in _pattern(each).finditer(text)] for each in times}
-        exact = {each for each, often in times.items() if len(spans[each]) == often}
-        found = {index: spans[each].pop(0) for index, each in wanted.items() if each in exact}
-        if any(one[1] > other[0] for one, other in pairwise(sorted(found.values()))):
-            found = {}
-        places = Places(text)
-        for span in found.values():
-            places.take(span)
-        elements = [index for index in wanted if index not in found and isinstance(nodes[index], _Element)]
-        for index in elements:
-            if (words := places.of_words(wanted[index], shares[index])) is not None:
-                places.take(words)
-                found[index] = words
-        for index in elements:
-            if index not in found and (words := places.about(shares[index])) is not None:
-                places.take(words)
-                found[index] = words
-        for index in wanted.keys() - found.keys():
-            if not isinstance(nodes[index], _Point) or "{" in text:  # a mark that the engine has changed
-                return None
-            at = places.before_a_word(shares[index][0])
-            found[index] = at, at
-        return [(found[index], nodes[index]) for index in wanted]
 
     def _tagged(self, node: _Node, text: str, said: Callable[[str], str]) -> str | None:
         if not isinstance(node, _Element):
@@ -319,6 +288,36 @@ def _has_words(text: str) -> bool:
 def _text(nodes: Sequence[_Node]) -> str:
     """All text, and a mark for each tag that has none."""
     return _SPACE.sub(" ", "".join(map(_text_of, nodes))).strip()
+
+
+def _found(nodes: Sequence[_Node], text: str, said: Callable[[str], str]) -> list[tuple[Span, _Node]] | None:
+    """Where each node is in the translation of their text. None: a word that is to be kept is not there."""
+    shares = _shares(nodes)
+    wanted = {index: _sought(node, said) for index, node in enumerate(nodes) if not isinstance(node, str)}
+    times = Counter(wanted.values())
+    spans = {each: [match.span() for match in _pattern(each).finditer(text)] for each in times}
+    exact = {each for each, often in times.items() if len(spans[each]) == often}
+    found = {index: spans[each].pop(0) for index, each in wanted.items() if each in exact}
+    if any(one[1] > other[0] for one, other in pairwise(sorted(found.values()))):
+        found = {}
+    places = Places(text)
+    for span in found.values():
+        places.take(span)
+    elements = [index for index in wanted if index not in found and isinstance(nodes[index], _Element)]
+    for index in elements:
+        if (words := places.of_words(wanted[index], shares[index])) is not None:
+            places.take(words)
+            found[index] = words
+    for index in elements:
+        if index not in found and (words := places.about(shares[index])) is not None:
+            places.take(words)
+            found[index] = words
+    for index in wanted.keys() - found.keys():
+        if not isinstance(nodes[index], _Point) or "{" in text:  # a mark that the engine has changed
+            return None
+        at = places.before_a_word(shares[index][0])
+        found[index] = at, at
+    return [(found[index], nodes[index]) for index in wanted]
 
 
 def _shares(nodes: Sequence[_Node]) -> list[tuple[float, float]]:

@@ -215,13 +215,13 @@ async def test_generations_and_tokens_are_counted_for_all() -> None:
     one.ask(1, "a word")
     two.ask(1, "endless")
     assert (len(one.generations), len(two.generations), len(shared.generations)) == (1, 1, 2)
-    begun_s = shared.heard_s
+    begun_s = shared.generations._heard_s
     await one.done()
-    assert shared.heard_s > begun_s
+    assert shared.generations._heard_s > begun_s
     two.heard(Aborted(1))
     await two.done()
     assert not shared.generations
-    assert shared.silent_s == 0.0
+    assert shared.generations.silent_s == 0.0
     assert one.all_told("news") == [(1, News([0])), (1, News([1])), (1, News([2], FinishReason.STOP))]
     await shared.close()
 
@@ -236,10 +236,10 @@ async def test_only_a_token_ends_the_silence() -> None:
     two.ask(1, "hush")
     two.heard(Aborted(1))
     await two.done()
-    assert round(shared.silent_s) == 2
+    assert round(shared.generations.silent_s) == 2
     two.ask(2, "a word")
     await two.done()
-    assert shared.silent_s < 1
+    assert shared.generations.silent_s < 1
     one.heard(Aborted(1))
     await one.done()
     await shared.close()
