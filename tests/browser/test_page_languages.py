@@ -35,6 +35,13 @@ ON_ITS_SIDE: ViewportSize = {"width": 844, "height": 390}
 SCANNED = ("de", "ja", "ar")
 
 
+# All at one moment, once the page has answered to another size.
+_SIDES = """async (parts) => {
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    const boxes = parts.map((part) => part.getBoundingClientRect());
+    return boxes.filter(({ width }) => width > 0).map(({ left, right }) => [left, right]);
+}"""
+
 # A line has a box for each direction of writing.
 _LINES = """(parts) => parts.map((part) => {
     const text = document.createRange();
@@ -166,9 +173,8 @@ async def test_the_page_from_right_to_left(gateway: GatewayProcess, open_page: O
 
 async def is_in_a_row(page: Page) -> bool:
     """Nothing in the header lies over anything else, whichever side it begins at."""
-    boxes = [await each.bounding_box() for each in await page.locator(".bar > img, .actions > *, .status").all()]
-    seen = sorted((box["x"], box["x"] + box["width"]) for box in boxes if box is not None)
-    return all(end <= begin for (_, end), (begin, _) in pairwise(seen))
+    seen: list[list[float]] = await page.locator(".bar > img, .actions > *, .status").evaluate_all(_SIDES)
+    return all(end <= begin for (_, end), (begin, _) in pairwise(sorted(seen)))
 
 
 async def test_title_of_another_script_begins_where_the_page_does(
