@@ -47,7 +47,7 @@ class TranslationRequest(Struct, frozen=True):
     draft: str = ""
     # How much less likely than the model's own choice a token of the prefix may be, in nats (natural logarithm of
     # the ratio of the probabilities). Above it the prefix is dropped: a final is then generated from the
-    # beginning, and a partial ends as `REJECTED`. None always keeps the prefix.
+    # beginning, and a partial ends as `REJECTED` if the engine checks those. None always keeps the prefix.
     tolerance: float | None = None
     # Whose prompts it may share the engine's prefix cache with, such as a meeting: how fast a prompt is done tells
     # whether its beginning was in the cache. Empty: everybody's.

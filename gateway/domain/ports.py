@@ -52,7 +52,8 @@ class Engine(Protocol):
     - the events of one generation come in order; only the last one has `finish` set;
     - the joined `text` of a generation is the whole translation, prefix included;
     - this text depends neither on what else is running nor on the request's draft;
-    - it begins with the request's prefix, unless the tolerance let the model drop it;
+    - it begins with the request's prefix, unless the tolerance let the model drop it; an engine may leave the
+      prefix of a partial unchecked;
     - a generation that ends as `REJECTED` has no text;
     - of the prefix cache it uses only what requests of its own scope left there;
     - cancelling the task that awaits a generation ends it inside the engine, and so does an error of `on_event`;

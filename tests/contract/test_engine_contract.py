@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from demo_model import SMALL_MODEL
 from gateway.domain.engine import EngineHealth, EngineState, FinishReason, TokenEvent, TranslationRequest
@@ -30,9 +31,11 @@ from gateway.engines.host.proxy import HostedEngine, start_host
 from gateway.engines.host.shared import SharedEngine
 from gateway.engines.pool import Lane, Pool
 from gateway.engines.prompting.completions import Completions
+from gateway.engines.prompting.model import PromptedModel
 from gateway.engines.remote.engine import RemoteEngine, RemoteOptions
 from gateway.engines.simulated import Rule, Script, SimulatedEngine
 from gateway.engines.supervisor import RestartPolicy, Supervisor
+from gateway.engines.translating import TranslatingEngine
 from gateway.engines.vllm.engine import VllmEngine
 from gateway.engines.vllm.options import VllmOptions
 from tests.generations import events_of
@@ -338,6 +341,32 @@ async def test_a_right_prefix_is_kept_wherever_it_ends(engine: Engine, target: s
         assert forced[0].text.startswith(prefix)
 
     await asyncio.gather(*map(cut, range(1, len(text) + 1)))
+
+
+async def test_what_is_probed_last_has_the_same_text(engine: Engine, kind: str) -> None:
+    """As on a GPU: finals are generated, and probed only where they differ; partials go on from what was shown."""
+    if kind != "vllm":
+        pytest.skip("a kind is enough: it is the translator's doing")
+    assert isinstance(engine, TranslatingEngine)
+    model = engine.model
+    assert isinstance(model, PromptedModel)
+    translator = replace(model, probes_first=False).translator()
+
+    async def said(name: str, **proposed: Any) -> str:
+        events: list[TokenEvent] = []
+        asked = request(f"last-{name}", TICKET, tolerance=3.0, **proposed)
+        await translator.translate(asked, engine.complete, events.append)
+        assert [event.finish for event in events if event.finish] == [FinishReason.STOP]
+        return joined(events)
+
+    text = await translate(engine, "alone")
+    begun = " ".join([*text.split()[:2], NONSENSE])
+    seen = [text[:end] for end in range(1, len(text) + 1)]
+    disbelieved = [NONSENSE, begun, "全く別の話", "</s>", "und " * 400]
+    finals = await asyncio.gather(*(said(f"{n}", prefix=each) for n, each in enumerate([*seen, *disbelieved])))
+    assert set(finals) == {text}
+    partial = await said("partial", prefix=begun, draft=text, final=False)
+    assert partial.startswith(begun)
 
 
 async def test_a_partial_keeps_a_right_prefix(engine: Engine) -> None:

@@ -20,7 +20,7 @@ from gateway.engines.prompting.model import PromptedModel
 from gateway.engines.simulated import SimulatedModel
 
 # Raised with every change of a message below, or of a value in one: `tests/engines/host/test_messages.py` notices.
-PROTOCOL = 7
+PROTOCOL = 8
 
 
 class Hello(Struct, frozen=True):

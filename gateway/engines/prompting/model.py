@@ -54,6 +54,10 @@ class PromptedModel(Struct, frozen=True, array_like=True, tag="prompted"):
     special_tokens: dict[str, str] = {}
     more_special_tokens: list[str] = []
     chat_template: str | None = None
+    # Whether what readers have seen is probed before anything is generated. On a CPU that saves time, as each
+    # token costs a step; on a GPU a step with a probe takes longer than several without (docs/benchmarks). There
+    # partials go on from what was shown, and a final is probed only if it says something else.
+    probes_first: bool = True
 
     def translator(self) -> PromptTranslator:
         """Takes a second, or several for a large vocabulary."""
@@ -68,7 +72,9 @@ class PromptedModel(Struct, frozen=True, array_like=True, tag="prompted"):
             output_per_source_token=self.output_per_source_token,
             owned=True,
         )
-        return PromptTranslator(tokenizer, encoder, self.sampling, self.calibration)
+        return PromptTranslator(
+            tokenizer, encoder, self.sampling, self.calibration, probes_first=self.probes_first
+        )
 
     def _other(self) -> Any:
         from transformers import AutoTokenizer

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gateway.domain.engine import Confidence, FinishReason, OnEvent, TokenEvent, TranslationRequest
 from gateway.engines.prompting.completions import Complete, News, Prompt, Sampling
 from gateway.engines.prompting.detokenising import Detokenizer, Vocabulary
-from gateway.engines.prompting.encoding import PromptEncoder
+from gateway.engines.prompting.encoding import EncodedPrompt, PromptEncoder
 from gateway.engines.prompting.model_config import Calibration
 from gateway.engines.prompting.verification import VerifiedPrefix, verify_proposal
 from gateway.text.folding import Unfolding, is_doubtful_copy
@@ -28,6 +28,7 @@ class PromptTranslator:
     """The `Translator` of a model that is asked with prompts.
 
     calibration: of the model; with it, the last event of a final says how far the text can be trusted.
+    probes_first: see `PromptedModel`.
     """
 
     def __init__(
@@ -36,8 +37,11 @@ class PromptTranslator:
         encoder: PromptEncoder,
         sampling: Sampling,
         calibration: Calibration | None = None,
+        *,
+        probes_first: bool = True,
     ) -> None:
         self.encoder = encoder
+        self._probes_first = probes_first
         self._vocabulary = Vocabulary(tokenizer)
         self._sampling = sampling
         self._calibration = calibration
@@ -59,16 +63,42 @@ class PromptTranslator:
         calibration = self._calibration if request.final else None
         prompt = await encoder.encode(asked)
         common = self._prompt(asked)
+        # How many tokens were generated that readers do not get.
+        differing = 0
+        if not self._probes_first and self._sampling.is_greedy:
+            if request.final and asked.prefix and asked.tolerance is not None:
+                held = _Held(asked.prefix, reading.tell_reader)
+                try:
+                    await self._generate(common, prompt, VerifiedPrefix(), calibration, complete, held.tell_reader)
+                    return
+                except _Differs:
+                    differing = held.tokens
+            else:
+                asked = replace(asked, draft="", tolerance=None)
         verified = VerifiedPrefix()
         if asked.prefix or asked.draft:
             probe = partial(_probe, replace(common, rows_from=len(prompt.ids)), complete)
             verified = await verify_proposal(asked, prompt, encoder, probe, greedy=self._sampling.is_greedy)
+            if differing:
+                verified = replace(verified, prompt_tokens=verified.prompt_tokens + len(prompt.ids))
             if event := verified.event:
                 if verified.finish:
                     event = replace(event, confidence=_confidence(calibration, verified))
-                reading.tell_reader(event)
+                reading.tell_reader(replace(event, tokens=event.tokens + differing))
             if verified.finish:
                 return
+        await self._generate(common, prompt, verified, calibration, complete, reading.tell_reader)
+
+    async def _generate(
+        self,
+        common: Prompt,
+        prompt: EncodedPrompt,
+        verified: VerifiedPrefix,
+        calibration: Calibration | None,
+        complete: Complete,
+        tell_reader: OnEvent,
+    ) -> None:
+        """What follows the verified beginning."""
         ids = prompt.ids + verified.ids
         text, tokens = Detokenizer(self._vocabulary, ids), 0
 
@@ -76,11 +106,11 @@ class PromptTranslator:
             nonlocal tokens
             tokens += len(news.ids)
             if news.finish is None:
-                reading.tell_reader(TokenEvent(text.add(news.ids), len(news.ids)))
+                tell_reader(TokenEvent(text.add(news.ids), len(news.ids)))
                 return
             # The token that ends the text is not part of it; with some models it would show.
             said = news.ids[:-1] if news.finish is FinishReason.STOP else news.ids
-            reading.tell_reader(
+            tell_reader(
                 TokenEvent(
                     text.add(said),
                     len(news.ids),
@@ -130,6 +160,37 @@ class _Reading:
             elif not unfolding.is_complete or is_doubtful_copy(request.text, self._answer):
                 event = _doubted(event)
         self._on_event(replace(event, text=text))
+
+
+class _Differs(Exception):
+    """What is generated is not what readers have seen."""
+
+
+class _Held:
+    """Holds an answer back until it says all that readers have seen, then tells it as it comes.
+
+    shown: what they have seen. Raises `_Differs` out of `tell_reader` as soon as the answer says something else.
+    """
+
+    def __init__(self, shown: str, tell_reader: OnEvent) -> None:
+        self._shown = shown
+        self._tell_reader = tell_reader
+        self._said = ""
+        self._is_told = False
+        # How many tokens were held back.
+        self.tokens = 0
+
+    def tell_reader(self, event: TokenEvent) -> None:
+        if self._is_told:
+            self._tell_reader(event)
+            return
+        self._said += event.text
+        self.tokens += event.tokens
+        if self._said.startswith(self._shown):
+            self._is_told = True
+            self._tell_reader(replace(event, text=self._said, tokens=self.tokens))
+        elif event.finish is not None or not self._shown.startswith(self._said):
+            raise _Differs
 
 
 async def _probe(common: Prompt, complete: Complete, ids: list[int], reads_cache: bool) -> News:

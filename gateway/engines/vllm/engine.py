@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from gateway import metrics
 from gateway.domain.engine import EngineCapacity, EngineHealth, EngineState, FinishReason
 from gateway.domain.errors import EngineFailed, EngineUnavailable, GatewayError, StartupError
@@ -182,9 +184,8 @@ class VllmEngine(TranslatingEngine):
             config = self._engine.model_config.hf_config.to_dict()
             family = model_config.find_family(config, options.model, options.family)
         tokenizer = self._engine.get_tokenizer()
-        self._model = model = await asyncio.to_thread(
-            prompted_model, options, tokenizer, family, window, calibration
-        )
+        model = await asyncio.to_thread(prompted_model, options, tokenizer, family, window, calibration)
+        self._model = model = replace(model, probes_first=not hardware.gpu_present())
         self._profile = model.profile()
         assert self._api is not None  # noqa: S101 -- set by `_build`
         self._requests = VllmRequests(

@@ -58,10 +58,14 @@ class Scripted:
 
 
 async def translated(
-    request: TranslationRequest, encoder: PromptEncoder, engine: Scripted, calibration: Calibration | None = None
+    request: TranslationRequest,
+    encoder: PromptEncoder,
+    engine: Scripted,
+    calibration: Calibration | None = None,
+    **how: bool,
 ) -> list[TokenEvent]:
     events: list[TokenEvent] = []
-    translator = PromptTranslator(engine.tokenizer, encoder, engine.sampling, calibration)
+    translator = PromptTranslator(engine.tokenizer, encoder, engine.sampling, calibration, **how)
     await translator.translate(request, engine.complete, events.append)
     return events
 
@@ -116,6 +120,52 @@ async def test_sampling_model_is_not_probed(tokenizer: Any, encoder: PromptEncod
     engine = Scripted(tokenizer, sampling=Sampling(temperature=0.7))
     events = await translated(request(prefix="Guten", tolerance=1.0), encoder, engine)
     assert engine.probed == []
+    assert events[0].text == "Guten"
+
+
+async def test_a_final_that_says_what_readers_have_seen_is_not_probed(
+    tokenizer: Any, encoder: PromptEncoder
+) -> None:
+    engine = Scripted(tokenizer, ("Gut", "en", " Mor", "gen."), (-0.1, -0.2, -0.3, -0.4))
+    asked = request(prefix="Guten", draft=" Tag", tolerance=1.0)
+    events = await translated(asked, encoder, engine, CALIBRATION, probes_first=False)
+    prompt = await encoder.encode(asked)
+    assert engine.probed == []
+    assert [each.ids for each in engine.asked] == [prompt.ids]
+    # What they have seen does not grow again.
+    assert [each.text for each in events] == ["Guten", " Mor", "gen."]
+    tokens = sum(map(len, engine.ids()))
+    assert sum(each.tokens for each in events) == tokens
+    assert events[-1].confidence == CALIBRATION.confidence(-0.4, tokens)
+
+
+@pytest.mark.parametrize("pieces", [("Schön", "en Tag."), ("Gut",), ("",)])
+async def test_a_final_that_says_something_else_is_probed(
+    tokenizer: Any, encoder: PromptEncoder, pieces: tuple[str, ...]
+) -> None:
+    engine = Scripted(tokenizer, pieces, (None,) * len(pieces))
+    asked = request(prefix="Guten", tolerance=1.0)
+    first, *others = await translated(asked, encoder, engine, probes_first=False)
+    prompt = await encoder.encode(asked)
+    opening = await encoder.opening(prompt, "Guten", "")
+    ids = prompt.ids + opening.ids
+    # The probe cannot say how likely it is, so it is kept, as by an engine that probes first.
+    assert [each.ids for each in engine.probed] == [ids]
+    assert [each.ids for each in engine.asked] == [prompt.ids, ids]
+    assert (first.text, first.reused) == ("Guten", len(opening.ids))
+    assert "".join(each.text for each in others) == "".join(pieces)
+    # What nobody gets has been paid for, too, and the token of the probe.
+    assert first.tokens == 1 + (len(engine.ids()[0]) if len(pieces) > 1 else sum(map(len, engine.ids())))
+    assert others[-1].prompt_tokens == 2 * len(ids) + len(prompt.ids)
+
+
+async def test_unfinished_text_goes_on_from_what_was_shown(tokenizer: Any, encoder: PromptEncoder) -> None:
+    engine = Scripted(tokenizer)
+    asked = request(prefix="Guten", draft=" Tag", tolerance=1.0, final=False)
+    events = await translated(asked, encoder, engine, probes_first=False)
+    assert engine.probed == []
+    opening = await encoder.opening(await encoder.encode(asked), "Guten", "")
+    assert [each.ids[-len(opening.ids) :] for each in engine.asked] == [opening.ids]
     assert events[0].text == "Guten"
 
 
