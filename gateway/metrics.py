@@ -43,10 +43,10 @@ STORE_ANSWER_S = Gauge("gateway_store_answer_seconds", "How long the shared stor
 STORE_ENTRIES_REFUSED = Counter(
     "gateway_store_entries_refused",
     "Sealed entries of the shared store that were not opened, by reason: another key; changed, or copied from "
-    "another place; another part of the place, such as another epoch; unbound, as earlier versions sealed.",
+    "another place; another part of the place, such as another epoch.",
     ["reason"],
 )
-for _reason in ("key", "part", "changed", "unbound"):
+for _reason in ("key", "part", "changed"):
     STORE_ENTRIES_REFUSED.labels(_reason)
 LOG_PUBLICATIONS = Gauge("gateway_log_publications", "Publications held in the event log.")
 LOG_BYTES = Gauge("gateway_log_bytes", "Bytes of the event log; a high estimate.")

@@ -99,7 +99,7 @@ class Store:
             )
             return
         keys = read_keys(Path(file)) if (file := settings.store.key_file) is not None else ()
-        seal, prefix = Seal(*keys), settings.store.prefix
+        seal, prefix = Seal(keys), settings.store.prefix
         stores = self._redis = [RedisStore(url, prefix=prefix, seal=seal) for url in settings.store.urls]
         channels = self._channels = [RedisLiveChannel(store) for store in stores]
         logs = [RedisEventLog(store, bounds, account_bytes=account_bytes) for store in stores]
@@ -135,8 +135,6 @@ class Store:
         """Reach it, before anybody is served. Raises `StartupError`; then nothing is left open."""
         try:
             await self.reach()
-            if isinstance(self.glossaries, RedisGlossaries):
-                await self.glossaries.bind_all()
             await self.log.start()
         except LogUnavailable as error:
             await self.leave()

@@ -115,9 +115,7 @@ _REFERENCE = re.compile(r"&(?=(#?\w+;?))")
 
 def _one_line(text: str) -> str:
     """The text without line breaks: one would end the line, and two the cue."""
-    # Lone surrogates are not text; no encoding takes them.
-    usable = text.encode("utf-8", "replace").decode()
-    return _BREAKS.sub(" ", usable).strip()
+    return _BREAKS.sub(" ", text).strip()
 
 
 def _plain(text: str) -> str:

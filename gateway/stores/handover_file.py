@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import logging
 import os
 import stat
 import tempfile
@@ -22,13 +21,8 @@ from pathlib import Path
 import msgspec
 
 from gateway.domain.errors import StartupError
-from gateway.domain.sessions import HANDOVER_VERSION, Handover, KeptMeeting
+from gateway.domain.sessions import HANDOVER_VERSION, Handover
 from gateway.ownership import check_way
-
-_log = logging.getLogger(__name__)
-
-# What msgspec raises for a number or a text that msgpack cannot carry.
-_UNENCODABLE = (ValueError, OverflowError, TypeError)
 
 
 class _Versioned(msgspec.Struct):
@@ -52,7 +46,7 @@ def write(path: Path, handover: Handover) -> None:
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with open(descriptor, "wb") as file:
-            file.write(_encoded(handover))
+            file.write(msgspec.msgpack.encode(handover))
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, path)
@@ -60,46 +54,6 @@ def write(path: Path, handover: Handover) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
-
-
-def _encoded(handover: Handover) -> bytes:
-    try:
-        return msgspec.msgpack.encode(handover)
-    except _UNENCODABLE:
-        _log.error("an entry of a meeting's log cannot be saved; it is left out, with those before it")
-        meetings = tuple(map(_savable, handover.meetings))
-        sessions = tuple(filter(_encodes, handover.sessions))
-        return msgspec.msgpack.encode(
-            Handover(
-                meetings=meetings,
-                sessions=sessions,
-                revocations=tuple(filter(_encodes, handover.revocations)),
-                used_tokens=tuple(filter(_encodes, handover.used_tokens)),
-                days=tuple(filter(_encodes, handover.days)),
-                glossaries=tuple(filter(_encodes, handover.glossaries)),
-                webhooks=handover.webhooks,
-                locked=tuple(filter(_encodes, handover.locked)),
-                muted=dict(filter(_encodes, handover.muted.items())),
-            )
-        )
-
-
-def _savable(meeting: KeptMeeting) -> KeptMeeting:
-    """The meeting from after the last entry that cannot be encoded, as if what is before it had expired."""
-    held = meeting.publications
-    lost = max((n for n, publication in enumerate(held, start=1) if not _encodes(publication)), default=0)
-    unfinished = tuple(filter(_encodes, meeting.unfinished))
-    return msgspec.structs.replace(
-        meeting, first=meeting.first + lost, publications=held[lost:], unfinished=unfinished
-    )
-
-
-def _encodes(value: object) -> bool:
-    try:
-        msgspec.msgpack.encode(value)
-    except _UNENCODABLE:
-        return False
-    return True
 
 
 def read(path: Path) -> Handover | None:

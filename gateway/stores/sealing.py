@@ -22,11 +22,8 @@ from gateway.domain.errors import StartupError
 _KEY_BYTES = 32
 _ID_BYTES = 4
 _NONCE_BYTES = 12
-# What was sealed without a place, and what is bound to its place. What is not sealed is MessagePack of an object
-# or an array, which begins with neither.
-_UNBOUND, _SEALED = b"\x01", b"\x02"
-# Behind a key in its file: it has sealed what is not bound to its place.
-_UNBOUND_KEY = "unbound"
+# Begins what is sealed. What is not is MessagePack of an object or an array, which begins otherwise.
+_SEALED = b"\x02"
 
 
 class Place(NamedTuple):
@@ -47,22 +44,16 @@ class Seal:
     """AES-256-GCM-SIV (RFC 8452): also with random nonces, no number of entries is too many.
 
     keys: of 32 bytes each. The first seals, all of them open. Without any, nothing is sealed. What was not sealed
-    before there were keys can still be read. unbound: those of them that may have sealed without a place.
+    before there were keys can still be read.
     """
 
-    def __init__(self, keys: Sequence[bytes] = (), unbound: Sequence[bytes] = ()) -> None:
+    def __init__(self, keys: Sequence[bytes] = ()) -> None:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 
         self._ciphers = {_id(key): AESGCMSIV(key) for key in keys}
         self._first = _id(keys[0]) if keys else b""
-        self._unbound = frozenset(map(_id, unbound))
         # Makes digests of texts, which could be guessed otherwise.
         self.digest_key = hashlib.blake2b(keys[-1], person=b"digests").digest() if keys else b""
-
-    @property
-    def opens_unbound(self) -> bool:
-        """Whether there may be text that is not bound to its place."""
-        return bool(self._unbound)
 
     def close(self, text: bytes, place: Place) -> bytes:
         """Sealed, if there is a key."""
@@ -74,32 +65,23 @@ class Seal:
 
     def open(self, sealed: bytes, place: Place) -> bytes:
         """What was sealed. Raises `SealError`, which is counted, if that was with another key or place."""
-        form = sealed[:1]
-        if form not in (_UNBOUND, _SEALED):
+        if not sealed.startswith(_SEALED):
             return sealed
         from cryptography.exceptions import InvalidTag
 
         id, rest = sealed[1 : 1 + _ID_BYTES], sealed[1 + _ID_BYTES :]
         if (cipher := self._ciphers.get(id)) is None:
             raise _refused("key", "it is sealed with another key")
-        if form == _UNBOUND and id not in self._unbound:
-            raise _refused("unbound", "an earlier version has sealed it, which binds it to no place")
-        nonce, rest, part, about = rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], None, None
-        if form == _SEALED:
-            size = int.from_bytes(rest[:2])
-            part, rest = rest[2 : 2 + size], rest[2 + size :]
-            about = _bound_to(place, part)
+        nonce, rest = rest[:_NONCE_BYTES], rest[_NONCE_BYTES:]
+        size = int.from_bytes(rest[:2])
+        part, rest = rest[2 : 2 + size], rest[2 + size :]
         try:
-            text = cipher.decrypt(nonce, rest, about)
+            text = cipher.decrypt(nonce, rest, _bound_to(place, part))
         except (InvalidTag, ValueError):  # ValueError: it is too short
             raise _refused("changed", "it was changed, or copied from another place") from None
-        if part is not None and place.part is not None and part != place.part.encode():
+        if place.part is not None and part != place.part.encode():
             raise _refused("part", "it belongs to another epoch of the log, or another glossary or gateway")
         return text
-
-    def is_unbound(self, sealed: bytes) -> bool:
-        """Whether it was sealed without a place."""
-        return sealed.startswith(_UNBOUND)
 
 
 def _bound_to(place: Place, part: bytes) -> bytes:
@@ -111,19 +93,17 @@ def _refused(reason: str, why: str) -> SealError:
     return SealError(why)
 
 
-def read_keys(file: Path) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-    """One key a line, in Base64; and those of them with `unbound` behind. Raises `StartupError`."""
+def read_keys(file: Path) -> tuple[bytes, ...]:
+    """One key a line, in Base64. Raises `StartupError`."""
     try:
-        lines = [line.split() for line in file.read_text().splitlines() if line.strip()]
+        keys = [_key(line.strip()) for line in file.read_text().splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise StartupError(f"The key of the store cannot be read from {file}: {error}.") from None
-    keys = [(_key(line[0]), line[1:]) for line in lines]
-    if not keys or any(key is None or marks not in ([], [_UNBOUND_KEY]) for key, marks in keys):
+    if not keys or None in keys:
         raise StartupError(
             f"{file} must hold keys of the store, 32 bytes in Base64 each, one a line (openssl rand -base64 32)."
         )
-    found = [(key, bool(marks)) for key, marks in keys if key is not None]
-    return tuple(key for key, _ in found), tuple(key for key, marked in found if marked)
+    return tuple(key for key in keys if key is not None)
 
 
 def _key(line: str) -> bytes | None:

@@ -23,7 +23,6 @@ from gateway.domain.log import (
     Said,
     Timings,
     Translated,
-    Unfinished,
     Untranslated,
     Utterance,
 )
@@ -125,39 +124,6 @@ def test_optional_fields_of_a_session_may_be_absent(path: Path) -> None:
     assert read == Handover(sessions=(BEN,))
     assert read is not None
     assert (read.sessions[0].since, read.sessions[0].stopped) == (0, {})
-
-
-def test_unencodable_entry_costs_no_other(path: Path) -> None:
-    meeting = FULL.meetings[0]
-    broken = structs.replace(meeting.publications[1], event=structs.replace(EVENTS[1], rev=2**70))
-    publications = (meeting.publications[0], broken, meeting.publications[2])
-    other = KeptMeeting("other", "0f0f0f0f", 1, 1, (Publication(1, 17, EVENTS[0]),))
-    nameless = structs.replace(ANA, name="\ud800")
-    owed = Unfinished(meeting.meeting, utterance("owed"), 1, ("de",))
-    unfinished = (structs.replace(owed, utterance=utterance("owed", rev=2**70)), owed)
-    used = UsedToken("acme", "t1", "0a1b2c3d", 1e9)
-    revoked = Revocation(tenant="acme", before_s=1e9, subject="ana")
-    handover_file.write(
-        path,
-        Handover(
-            meetings=(structs.replace(meeting, publications=publications, unfinished=unfinished), other),
-            sessions=(nameless, BEN),
-            revocations=(structs.replace(revoked, subject="\ud800"), revoked),
-            used_tokens=(structs.replace(used, token_id="\ud800"), used),
-            days=FULL.days,
-            glossaries=FULL.glossaries,
-        ),
-    )
-    left = handover_file.read(path)
-    assert left is not None
-    # What came before it in its meeting is gone too, as if it had expired: offsets have no gaps.
-    assert left.meetings == (
-        structs.replace(meeting, first=5, publications=meeting.publications[2:], unfinished=(owed,)),
-        other,
-    )
-    assert left.sessions == (BEN,)
-    assert (left.revocations, left.used_tokens) == ((revoked,), (used,))
-    assert (left.days, left.glossaries) == (FULL.days, FULL.glossaries)
 
 
 def test_where_there_is_none_nothing_is_read(path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 
 from gateway.domain.errors import StartupError
 from gateway.stores.sealing import Place, Seal, SealError, read_keys
@@ -80,31 +79,11 @@ def test_torn_text_is_refused(size: int) -> None:
         seal.open(seal.close(SECRET, HERE)[: size + 1], HERE)
 
 
-def earlier(key: bytes) -> bytes:
-    """As the version before sealed it, which bound it to no place."""
-    return (
-        b"\x01"
-        + Seal([key]).close(SECRET, HERE)[1:5]
-        + bytes(12)
-        + AESGCMSIV(key).encrypt(bytes(12), SECRET, None)
-    )
-
-
-def test_earlier_entries_open_only_where_the_key_says_so() -> None:
-    sealed = earlier(OLD)
-    assert Seal([NEW, OLD], [OLD]).open(sealed, HERE) == SECRET
-    for seal in (Seal([NEW, OLD]), Seal([NEW, OLD], [NEW])):
-        with pytest.raises(SealError, match="earlier version"):
-            seal.open(sealed, HERE)
-    assert Seal().is_unbound(sealed)
-    assert not Seal().is_unbound(Seal([OLD]).close(SECRET, HERE))
-
-
 def test_keys_are_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "store.key"
     new, old = (base64.b64encode(key).decode() for key in (NEW, OLD))
-    file.write_text(f"{new}\n{old} unbound\n")
-    assert read_keys(file) == ((NEW, OLD), (OLD,))
+    file.write_text(f"{new}\n{old}\n")
+    assert read_keys(file) == (NEW, OLD)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from gateway.domain.glossaries import Glossaries
 from gateway.domain.grants import Grant
 from gateway.domain.languages import AUTO, language_name, normalise
 from gateway.protocol import checks
-from gateway.server.compat.deepl_glossaries import SCHEMES, DeepLGlossaries, supported_code, tag_of
+from gateway.server.compat.deepl_glossaries import SCHEMES, DeepLGlossaries, supported_code
 from gateway.server.compat.markup import Kind, Rules
 from gateway.server.compat.requests import (
     CompatResource,
@@ -55,8 +55,9 @@ _QUOTA_EXCEEDED = 456
 # What DeepL answers where there is no limit.
 _NO_LIMIT = 1_000_000_000_000
 
-# DeepL's codes for languages that it translates into, where they are not just the tag.
-_VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT"), "zh": ("ZH", "ZH-HANS"), "no": ("NB",)}
+# DeepL's codes for languages, where they are not just the tag; and where it has several to translate into.
+_CODES = {"no": "NB"}
+_VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT"), "zh": ("ZH", "ZH-HANS")}
 
 _FORMALITY: dict[str, Formality] = {
     "more": "formal",
@@ -150,8 +151,8 @@ class _Api:
             check_texts(texts, self._parts.translator, rules)
             asked = Asked(
                 texts=texts,
-                targets=[("target_lang", tag_of(given.target_lang))],
-                source=tag_of(given.source_lang) if given.source_lang else AUTO,
+                targets=[("target_lang", given.target_lang)],
+                source=given.source_lang or AUTO,
                 glossary=await self._terms(grant, client_account(request), given, [text for _, text in texts]),
                 context=given.context or "",
                 formality=_FORMALITY.get(given.formality),
@@ -201,7 +202,7 @@ class _Api:
             [
                 {"language": code, "name": _name(tag, code), "supports_formality": formality}
                 for tag in profile.languages
-                for code in _VARIANTS.get(tag, (tag.upper(),))
+                for code in _VARIANTS.get(tag, (_source(tag),))
             ]
         )
 
@@ -286,7 +287,7 @@ def _name(tag: str, code: str) -> str:
 
 def _source(tag: str) -> str:
     """DeepL's code for a language that it translates from."""
-    return "NB" if tag == "no" else tag.upper()
+    return _CODES.get(tag, tag.upper())
 
 
 def _translation(text: str, source: str, translation: str, given: _Text) -> dict[str, str | int]:

@@ -40,8 +40,6 @@ Format = Literal["tsv", "csv"]
 MOST_ENTRIES = 5_000
 """Most entries of one dictionary."""
 
-_TAGS = {"nb": "no"}
-
 _MOST_DICTIONARIES = 50
 
 # How often a change is tried that another one comes before.
@@ -280,14 +278,9 @@ class DeepLGlossaries(Struct, frozen=True):
 def supported_code(code: str, profile: EngineProfile, name: str) -> str:
     """The tag of DeepL's code. Raises `UnsupportedLanguage` in DeepL's words."""
     try:
-        return checks.supported_language(tag_of(code), profile.languages, name)
+        return checks.supported_language(code, profile.languages, name)
     except UnsupportedLanguage as error:
         raise UnsupportedLanguage(f"Value for '{name}' not supported. {error.message}", field=name) from None
-
-
-def tag_of(code: str) -> str:
-    """The language that DeepL calls so."""
-    return _TAGS.get(code.lower(), code)
 
 
 def _occurring(terms: dict[str, str], texts: Collection[str]) -> dict[str, str]:

@@ -230,10 +230,7 @@ def _xml(text: str, rules: Rules) -> Iterator[Token]:
         yield Token("point", prologue, divides=True)
     # Not a document but what could stand in one. It cannot declare entities there.
     opening = b"<r>"
-    try:
-        data = opening + text[len(prologue) :].encode() + b"</r>"
-    except UnicodeEncodeError:
-        raise _not_well_formed("there is half a character") from None
+    data = opening + text[len(prologue) :].encode() + b"</r>"
     events, parser, in_cdata = _Events(), expat.ParserCreate("utf-8"), False
 
     def add(token: Token) -> None:

@@ -229,25 +229,26 @@ async def _with_tags(request: Request, parts: Parts, grant: Grant, asked: Asked,
     wanted = [(n, text) for n, each in enumerate(tagged) for text in each.texts]
     said: list[dict[str, str]] = [{} for _ in tagged]
     sources = ["" if asked.source == AUTO else asked.source] * len(tagged)
-    if wanted:
-        checks.check_count(len(wanted), _MOST_TAGGED_PARTS, "parts between tags", asked.texts[0][0])
-        of_parts = replace(
-            asked,
-            texts=[(asked.texts[n][0], text) for n, text in wanted],
-            samples=[tagged[n].plain for n, _ in wanted],
-        )
-        done = await _plain(request, parts, grant, of_parts)
-        for (n, text), (job, outcome) in zip(wanted, done, strict=True):
-            said[n][text], sources[n] = outcome.text, job.source
-    whole = await thread.run(
-        account,
-        lambda: [each.translated(of.__getitem__) for each, of in zip(tagged, said, strict=True)],
-        goes_on=True,
-    )
-    return [
-        Done(source or UNDETERMINED, text, each.plain)
-        for source, text, each in zip(sources, whole, tagged, strict=True)
-    ]
+    while True:
+        if wanted:
+            count = sum(map(len, said)) + len(wanted)
+            checks.check_count(count, _MOST_TAGGED_PARTS, "parts between tags", asked.texts[0][0])
+            of_parts = replace(
+                asked,
+                texts=[(asked.texts[n][0], text) for n, text in wanted],
+                samples=[tagged[n].plain for n, _ in wanted],
+            )
+            done = await _plain(request, parts, grant, of_parts)
+            for (n, text), (job, outcome) in zip(wanted, done, strict=True):
+                said[n][text], sources[n] = outcome.text, job.source
+        found = await thread.run(account, lambda: list(map(Tagged.translated, tagged, said)), goes_on=True)
+        # Seldom: the parts of sentences in which tags have no place.
+        wanted = [(n, text) for n, (_, missing) in enumerate(found) for text in missing]
+        if not wanted:
+            return [
+                Done(source or UNDETERMINED, text, each.plain)
+                for source, (text, _), each in zip(sources, found, tagged, strict=True)
+            ]
 
 
 async def _plain(request: Request, parts: Parts, grant: Grant, asked: Asked) -> list[tuple[Job, Translated]]:

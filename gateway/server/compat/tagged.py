@@ -5,7 +5,7 @@ Knows: tokens of markup, translations of plain texts. Must not know: APIs, engin
 An engine has no tags. A sentence with tags in it is translated without them, and each part within tags once more
 by itself. Its tags are put around it where it is found again in the sentence, else where most of its words are,
 else where it was, in proportion. Only where something that is to be kept is not in the translation, or a tag ends
-in another sentence, the parts stand in their old order, each with its own translation. So tags are never lost.
+in another sentence, all parts stand in their old order, each with its own translation. So tags are never lost.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, count, pairwise
 
 from msgspec import Struct
@@ -67,21 +67,24 @@ class Tagged:
         self.plain = _SPACE.sub(" ", "".join(each.text for each in found if each.kind == "text")).strip()
         """All that is to be translated, without tags."""
         self._pieces = list(_pieces(found, _marks(text)))
-        self.texts = list(dict.fromkeys(self._wanted()))
+        blocks = (_core(piece)[1] for piece in self._pieces if not isinstance(piece, str))
+        self.texts = list(dict.fromkeys(text for nodes in blocks for text in _texts_of(nodes)))
         """What is to be translated, each once."""
 
-    def translated(self, said: Callable[[str], str]) -> str:
-        """The whole. said: the translation of each of `texts`."""
-        return "".join(piece if isinstance(piece, str) else self._block(piece, said) for piece in self._pieces)
+    def translated(self, said: Mapping[str, str]) -> tuple[str, list[str]]:
+        """The whole, and what is to be translated besides before it is right; mostly nothing.
 
-    # ------------------------------------------------------------ what to translate
+        said: the translation of each of `texts`, and of what was to be translated besides.
+        """
+        missing: dict[str, None] = {}
 
-    def _wanted(self) -> Iterator[str]:
-        for piece in self._pieces:
-            if not isinstance(piece, str):
-                yield from _texts_of(_core(piece)[1])
+        def of(text: str) -> str:
+            if text not in said:
+                missing[text] = None
+            return said.get(text, "")
 
-    # ------------------------------------------------------------ its translation
+        whole = "".join(piece if isinstance(piece, str) else self._block(piece, of) for piece in self._pieces)
+        return whole, list(missing)
 
     def _block(self, nodes: Sequence[_Node], said: Callable[[str], str]) -> str:
         before, nodes, after = _core(nodes)
@@ -253,14 +256,26 @@ def _is_edge(node: _Node) -> bool:
 
 
 def _texts_of(nodes: Sequence[_Node]) -> Iterator[str]:
-    """The whole, if it is more than one part, and its parts."""
-    if _is_a_whole(nodes):
+    """The whole, and what its elements are found by in its translation; else its parts."""
+    is_whole = _is_a_whole(nodes)
+    if is_whole:
         yield _text(nodes)
+    yield from _inner_texts_of(nodes, whole=is_whole)
+
+
+def _inner_texts_of(nodes: Sequence[_Node], *, whole: bool) -> Iterator[str]:
     for node in nodes:
-        if isinstance(node, str) and _has_words(node):
+        if isinstance(node, _Element):
+            if whole and _is_said(node.children):
+                yield _words_of(node)
+            yield from _inner_texts_of(node.children, whole=whole)
+        elif isinstance(node, str) and not whole and _has_words(node):
             yield _without_quotes(node)[1]
-        elif isinstance(node, _Element):
-            yield from _texts_of(node.children)
+
+
+def _words_of(node: _Element) -> str:
+    """What is translated of it by itself."""
+    return _without_quotes(_text([node]))[1]
 
 
 def _is_a_whole(nodes: Sequence[_Node]) -> bool:
@@ -368,10 +383,9 @@ def _is_quoted(text: str) -> bool:
 
 def _sought(node: _Node, said: Callable[[str], str]) -> str:
     """What to look for in a translation to find a node."""
-    text = _text([node])
-    if not isinstance(node, _Element) or not _is_said(node.children):
-        return text
-    return _as_part(said)(text)
+    if isinstance(node, _Element) and _is_said(node.children):
+        return _as_part(said)(_words_of(node))
+    return _text([node])
 
 
 def _as_part(said: Callable[[str], str]) -> Callable[[str], str]:

@@ -20,8 +20,6 @@ from gateway.stores.redis.connection import Command, Connection, Lost, Refused, 
 # What is kept in a store, and how. Raised with each change that gateways of the version before would not bear:
 # only those of one format are on a store at the same time.
 FORMAT = 2
-# Formats that this version reads, too, once no gateway that writes them is there any more.
-_EARLIER = (b"1",)
 
 _OLDEST = (7, 0)
 # One of these keys exists while a store holds a meeting, a session or a revocation, or a gateway is there.
@@ -103,15 +101,6 @@ async def _check_format(store: _Started) -> None:
     if found is None:
         with contextlib.suppress(LogUnavailable):  # a full store is no obstacle
             await store.commands.run("SET", key, str(FORMAT), "NX")
-    elif found in _EARLIER:
-        ids = await store.commands.run("SMEMBERS", f"{store.prefix}gateways")
-        there = [f"{store.prefix}gateway:{id.decode()}" for id in ids]
-        if there and await store.commands.run("EXISTS", *there):
-            raise StartupError(
-                f"A gateway of an earlier version is on the store {store.address}, or was killed seconds ago: "
-                "end all of them first, then start again."
-            )
-        await store.commands.run("SET", key, str(FORMAT))
     elif found != str(FORMAT).encode():
         raise StartupError(
             f"What the store {store.address} holds is of format {found.decode(errors='replace')}, and this "

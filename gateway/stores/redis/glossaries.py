@@ -5,16 +5,12 @@ Knows: the script's arguments, what is sealed. Must not know: how the script wor
 
 from __future__ import annotations
 
-import logging
-
 import msgspec
 
 from gateway.domain.errors import LimitExceeded, LogUnavailable
 from gateway.domain.glossaries import MOST_BYTES, MOST_GLOSSARIES, Glossary
 from gateway.stores.redis.store import RedisStore
 from gateway.stores.sealing import Place, SealError
-
-_log = logging.getLogger(__name__)
 
 _decoder = msgspec.msgpack.Decoder(Glossary)
 
@@ -31,7 +27,8 @@ class RedisGlossaries:
         self.store = store
 
     async def of_tenant(self, tenant: str) -> list[Glossary]:
-        found = [self._opened(tenant, id, value) for id, value in await self._held(tenant)]
+        held = await self.store.commands.run("HGETALL", self._key(tenant))
+        found = [self._opened(tenant, id.decode(), each) for id, each in zip(held[::2], held[1::2], strict=True)]
         return sorted(found, key=lambda each: (each.created_s, each.id))
 
     async def find(self, tenant: str, id: str) -> Glossary | None:
@@ -53,37 +50,6 @@ class RedisGlossaries:
     async def delete(self, tenant: str, id: str) -> None:
         await self.store.commands.run("HDEL", self._key(tenant), id)
 
-    async def bind_all(self) -> None:
-        """Seal those again that an earlier version has bound to no place. Raises `LogUnavailable`."""
-        if not self.store.seal.opens_unbound:
-            return
-        cursor, pattern = b"0", f"{_literal(self._key(''))}*"
-        while True:
-            cursor, keys = await self.store.commands.run("SCAN", cursor, "MATCH", pattern, "COUNT", 500)
-            for key in keys:
-                tenant = key.decode().removeprefix(self._key(""))
-                for id, value in await self._held(tenant):
-                    if self.store.seal.is_unbound(value.partition(b" ")[2]):
-                        await self._bind(tenant, id, value)
-            if cursor == b"0":
-                return
-
-    async def _bind(self, tenant: str, id: str, value: bytes) -> None:
-        try:
-            glossary = self._opened(tenant, id, value)
-        except LogUnavailable as error:
-            _log.error("a glossary of an earlier version is left as it is: %s", error.message)
-            return
-        sealed = self.store.seal.close(msgspec.msgpack.encode(glossary), Place(_KIND, tenant, id))
-        await self.store.run_script(
-            "glossaries/replace", self._key(tenant), id, value, b"%d " % glossary.version + sealed
-        )
-
-    async def _held(self, tenant: str) -> list[tuple[str, bytes]]:
-        """Id and what is kept of each glossary."""
-        held = await self.store.commands.run("HGETALL", self._key(tenant))
-        return [(id.decode(), value) for id, value in zip(held[::2], held[1::2], strict=True)]
-
     def _key(self, tenant: str) -> str:
         return f"{self.store.prefix}glossaries:{tenant}"
 
@@ -94,8 +60,3 @@ class RedisGlossaries:
             raise LogUnavailable(f"A glossary in the store cannot be read: {error}.") from None
         except (ValueError, msgspec.MsgspecError):
             raise LogUnavailable("A glossary in the store cannot be read: did a newer gateway write it?") from None
-
-
-def _literal(text: str) -> str:
-    """As a pattern that matches only this."""
-    return "".join(f"\\{each}" if each in "\\*?[]^-" else each for each in text)

@@ -102,11 +102,8 @@ class RedisLiveChannel:
     def send(self, meeting: str, event: LiveEvent) -> None:
         if self._is_closed or not self.is_heard(meeting):
             return
-        try:
-            sealed = self._store.seal.close(_encode(event), Place(_KIND, meeting, self._store.id))
-            self._waiting.append((meeting, self._id + sealed))
-        except UnicodeEncodeError:  # half of a character; the final says all of it
-            return
+        sealed = self._store.seal.close(_encode(event), Place(_KIND, meeting, self._store.id))
+        self._waiting.append((meeting, self._id + sealed))
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_all(), name="live channel")
 

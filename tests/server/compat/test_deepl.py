@@ -18,7 +18,7 @@ from deepl.api_data import ModelType
 from gateway.config import AuthSettings, Settings
 from gateway.domain.engine import TranslationOptions
 from gateway.domain.quotas import Quota
-from gateway.engines.simulated import Script
+from gateway.engines.simulated import Rule, Script
 from gateway.protocol.limits import Limits
 from gateway.server.compat import requests
 from gateway.server.compat.tagged import Tagged
@@ -225,6 +225,26 @@ async def test_xml_keeps_placeholders_and_tag_rules(gateway: Running) -> None:
     assert placed.text == "[de] Hello <x>Ana</x> and <y/> others"
 
 
+async def test_parts_are_translated_where_tags_have_no_place_in_the_whole() -> None:
+    # Said twice, what is to be kept could be either.
+    async with running(script=Script(rules=(Rule(match="Ana and", repeat=2),))) as gateway:
+        found = await asked(
+            gateway,
+            lambda client: client.translate_text(
+                ["Hello <x>Ana</x> and 'others", 'He said <b>"Hello</b> to me"'],
+                target_lang="DE",
+                source_lang="EN",
+                tag_handling="xml",
+                ignore_tags="x",
+            ),
+        )
+    assert isinstance(found, list)
+    assert [result.text for result in found] == [
+        "[de] Hello <x>Ana</x> [de] and 'others",
+        '[de] He said "<b>Hello</b> to me"',
+    ]
+
+
 async def test_tags_are_read_and_placed_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[str] = []
 
@@ -233,7 +253,7 @@ async def test_tags_are_read_and_placed_in_threads(monkeypatch: pytest.MonkeyPat
             threads.append(threading.current_thread().name)
             super().__init__(*given)
 
-        def translated(self, *given: Any) -> str:
+        def translated(self, *given: Any) -> tuple[str, list[str]]:
             threads.append(threading.current_thread().name)
             return super().translated(*given)
 

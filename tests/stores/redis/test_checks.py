@@ -141,18 +141,6 @@ async def test_data_of_another_format_is_refused() -> None:
         assert "store.prefix" in said
 
 
-async def test_earlier_format_is_taken_over_without_its_gateways() -> None:
-    (prefix,) = new_prefixes(1)
-    async with stores(prefix) as [store]:
-        await store.commands.run("SET", f"{prefix}format", "1")
-        await store.commands.run("SADD", f"{prefix}gateways", "a", "b")
-        await store.commands.run("SET", f"{prefix}gateway:b", "1")
-        assert "end all of them first" in await refusal_of([store])
-        await store.commands.run("DEL", f"{prefix}gateway:b")
-        await ids_of([store])
-        assert await store.commands.run("GET", f"{prefix}format") == b"2"
-
-
 async def test_the_same_store_is_not_named_twice() -> None:
     async with stores(*new_prefixes(1) * 2) as both:
         for _ in range(2):

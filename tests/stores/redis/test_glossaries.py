@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import secrets
 
-import msgspec
 import pytest
-from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 
 from gateway.domain.errors import LogUnavailable
 from gateway.domain.glossaries import Dictionary, Glossary
 from gateway.stores.redis.glossaries import RedisGlossaries
 from gateway.stores.redis.store import RedisStore
-from gateway.stores.sealing import Place, Seal
+from gateway.stores.sealing import Seal
 from tests.redis_server import shared_server
 from tests.usual import usual
 
@@ -42,25 +40,3 @@ async def test_glossaries_are_sealed_with_the_key() -> None:
     finally:
         for store in stores:
             await store.close()
-
-
-async def test_glossaries_of_an_earlier_version_are_bound() -> None:
-    server, prefix, key = shared_server(), f"{secrets.token_hex(4)}:", secrets.token_bytes(32)
-    store = usual(RedisStore, server.url, prefix=prefix, seal=Seal([key], [key]))
-    later = usual(RedisStore, server.url, prefix=prefix, seal=Seal([key]))
-    for each in (store, later):
-        await each.start()
-    try:
-        head = Seal([key]).close(b"", Place("glossary", "acme", "g"))[1:5]
-        sealed = AESGCMSIV(key).encrypt(bytes(12), msgspec.msgpack.encode(GLOSSARY), None)
-        name = f"{prefix}glossaries:acme"
-        await store.commands.run("HSET", name, "g", b"1 \x01" + head + bytes(12) + sealed)
-        await store.commands.run("HSET", name, "torn", b"1 \x01" + head)
-        with pytest.raises(LogUnavailable, match="earlier version"):
-            await RedisGlossaries(later).find("acme", "g")
-        await RedisGlossaries(store).bind_all()
-        assert await RedisGlossaries(later).find("acme", "g") == GLOSSARY
-        assert (await store.commands.run("HGET", name, "g")).startswith(b"1 \x02")
-    finally:
-        for each in (store, later):
-            await each.close()
