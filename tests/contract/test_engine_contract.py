@@ -350,7 +350,7 @@ async def test_what_is_probed_last_has_the_same_text(engine: Engine, kind: str) 
     assert isinstance(engine, TranslatingEngine)
     model = engine.model
     assert isinstance(model, PromptedModel)
-    translator = replace(model, probes_first=False).translator()
+    translator = replace(model, probes_below=0).translator()
 
     async def said(name: str, **proposed: Any) -> str:
         events: list[TokenEvent] = []

@@ -96,3 +96,24 @@ def test_the_mean_of_adapters_keeps_what_they_share() -> None:
     adapters[1]["low_rank"] = {"x": tuple(np.zeros_like(each) for each in adapters[1]["low_rank"]["x"])}
     a, b = mean_adapter(adapters, 3)["low_rank"]["x"]
     np.testing.assert_allclose(b @ a, shared[1] @ shared[0] / 2, rtol=1e-3, atol=1e-3)
+
+
+def test_what_was_trained_further_is_added_to_what_it_began_with() -> None:
+    from demo_model.train import beside, mean_adapter
+    from gateway.bundled.adapter import Adapter
+
+    random = np.random.default_rng(2)
+
+    def product(rank: int) -> tuple[Any, Any]:
+        return np.float32(random.normal(size=(rank, 20))), np.float32(random.normal(size=(5, rank)))
+
+    special = np.zeros((9, 4), np.float32)
+    start = Adapter(np.arange(15), special, None, {"x": product(4)}, {})
+    runs: list[dict[str, Any]] = [{"special": special + 1, "low_rank": {"x": product(2)}} for _ in range(2)]
+    # A rank above that of the layer: all there is.
+    mean = mean_adapter([beside(start, each) for each in runs], 12)
+    a, b = mean["low_rank"]["x"]
+    a0, b0 = start.low_rank["x"]
+    further = sum(each["low_rank"]["x"][1] @ each["low_rank"]["x"][0] for each in runs) / 2
+    np.testing.assert_allclose(b @ a, b0 @ a0 + further, rtol=1e-3, atol=1e-3)
+    assert (mean["special"] == 1.0).all()

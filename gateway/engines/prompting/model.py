@@ -54,10 +54,11 @@ class PromptedModel(Struct, frozen=True, array_like=True, tag="prompted"):
     special_tokens: dict[str, str] = {}
     more_special_tokens: list[str] = []
     chat_template: str | None = None
-    # Whether what readers have seen is probed before anything is generated. On a CPU that saves time, as each
-    # token costs a step; on a GPU a step with a probe takes longer than several without (docs/benchmarks). There
-    # partials go on from what was shown, and a final is probed only if it says something else.
-    probes_first: bool = True
+    # With fewer translations at once in a process, what readers have seen is probed before anything is generated;
+    # with more, partials go on from it unchecked, and a final is probed only if it says something else. None: it
+    # is always probed, as on a CPU, where each token costs a step. On a GPU a step with a probe takes longer than
+    # several without (docs/benchmarks).
+    probes_below: int | None = None
 
     def translator(self) -> PromptTranslator:
         """Takes a second, or several for a large vocabulary."""
@@ -73,7 +74,7 @@ class PromptedModel(Struct, frozen=True, array_like=True, tag="prompted"):
             owned=True,
         )
         return PromptTranslator(
-            tokenizer, encoder, self.sampling, self.calibration, probes_first=self.probes_first
+            tokenizer, encoder, self.sampling, self.calibration, probes_below=self.probes_below
         )
 
     def _other(self) -> Any:

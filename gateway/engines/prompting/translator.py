@@ -28,7 +28,7 @@ class PromptTranslator:
     """The `Translator` of a model that is asked with prompts.
 
     calibration: of the model; with it, the last event of a final says how far the text can be trusted.
-    probes_first: see `PromptedModel`.
+    probes_below: see `PromptedModel`.
     """
 
     def __init__(
@@ -38,15 +38,28 @@ class PromptTranslator:
         sampling: Sampling,
         calibration: Calibration | None = None,
         *,
-        probes_first: bool = True,
+        probes_below: int | None = None,
     ) -> None:
         self.encoder = encoder
-        self._probes_first = probes_first
+        self._probes_below = probes_below
+        # How many translations it makes now.
+        self._running = 0
         self._vocabulary = Vocabulary(tokenizer)
         self._sampling = sampling
         self._calibration = calibration
 
     async def translate(self, request: TranslationRequest, complete: Complete, on_event: OnEvent) -> None:
+        """As `Translator`."""
+        probes_first = self._probes_below is None or self._running < self._probes_below
+        self._running += 1
+        try:
+            await self._translate(request, complete, on_event, probes_first=probes_first)
+        finally:
+            self._running -= 1
+
+    async def _translate(
+        self, request: TranslationRequest, complete: Complete, on_event: OnEvent, *, probes_first: bool
+    ) -> None:
         """The translation: first the part of the prefix and draft that need not be generated, then the rest.
 
         Where a model makes nothing of the words of a final, they are the translation, and that is unsure; as is a
@@ -65,7 +78,7 @@ class PromptTranslator:
         common = self._prompt(asked)
         # How many tokens were generated that readers do not get.
         differing = 0
-        if not self._probes_first and self._sampling.is_greedy:
+        if not probes_first and self._sampling.is_greedy:
             if request.final and asked.prefix and asked.tolerance is not None:
                 held = _Held(asked.prefix, reading.tell_reader)
                 try:

@@ -62,7 +62,7 @@ async def translated(
     encoder: PromptEncoder,
     engine: Scripted,
     calibration: Calibration | None = None,
-    **how: bool,
+    **how: int,
 ) -> list[TokenEvent]:
     events: list[TokenEvent] = []
     translator = PromptTranslator(engine.tokenizer, encoder, engine.sampling, calibration, **how)
@@ -128,7 +128,7 @@ async def test_a_final_that_says_what_readers_have_seen_is_not_probed(
 ) -> None:
     engine = Scripted(tokenizer, ("Gut", "en", " Mor", "gen."), (-0.1, -0.2, -0.3, -0.4))
     asked = request(prefix="Guten", draft=" Tag", tolerance=1.0)
-    events = await translated(asked, encoder, engine, CALIBRATION, probes_first=False)
+    events = await translated(asked, encoder, engine, CALIBRATION, probes_below=0)
     prompt = await encoder.encode(asked)
     assert engine.probed == []
     assert [each.ids for each in engine.asked] == [prompt.ids]
@@ -145,7 +145,7 @@ async def test_a_final_that_says_something_else_is_probed(
 ) -> None:
     engine = Scripted(tokenizer, pieces, (None,) * len(pieces))
     asked = request(prefix="Guten", tolerance=1.0)
-    first, *others = await translated(asked, encoder, engine, probes_first=False)
+    first, *others = await translated(asked, encoder, engine, probes_below=0)
     prompt = await encoder.encode(asked)
     opening = await encoder.opening(prompt, "Guten", "")
     ids = prompt.ids + opening.ids
@@ -162,11 +162,30 @@ async def test_a_final_that_says_something_else_is_probed(
 async def test_unfinished_text_goes_on_from_what_was_shown(tokenizer: Any, encoder: PromptEncoder) -> None:
     engine = Scripted(tokenizer)
     asked = request(prefix="Guten", draft=" Tag", tolerance=1.0, final=False)
-    events = await translated(asked, encoder, engine, probes_first=False)
+    events = await translated(asked, encoder, engine, probes_below=0)
     assert engine.probed == []
     opening = await encoder.opening(await encoder.encode(asked), "Guten", "")
     assert [each.ids[-len(opening.ids) :] for each in engine.asked] == [opening.ids]
     assert events[0].text == "Guten"
+
+
+async def test_only_those_that_come_when_many_run_are_not_probed(tokenizer: Any, encoder: PromptEncoder) -> None:
+    engine = Scripted(tokenizer)
+    translator = PromptTranslator(engine.tokenizer, encoder, engine.sampling, probes_below=1)
+    asked = request(prefix="Guten", tolerance=1.0, final=False)
+    probes: list[int] = []
+
+    async def complete(prompt: Prompt, on_news: OnNews) -> None:
+        if not probes:
+            probes.append(len(engine.probed))
+            await translator.translate(asked, complete, lambda _: None)
+            probes.append(len(engine.probed))
+        await engine.complete(prompt, on_news)
+
+    await translator.translate(asked, complete, lambda _: None)
+    await translator.translate(asked, complete, lambda _: None)
+    # The one within another was not, the first and the last were.
+    assert (probes, len(engine.probed)) == ([0, 0], 2)
 
 
 async def test_full_window_generates_nothing(tokenizer: Any, encoder: PromptEncoder) -> None:
