@@ -5,7 +5,8 @@
 
 --base: the folder that `python -m demo_model.base` makes of the package: Gemma's weights, the vocabulary cut.
 Writes `adapter.safetensors` (4-bit) and training.json. It trains `--runs` times, each time with other pairs, and
-takes the mean of the differences: what the runs agree in stays, their mistakes do not.
+takes the mean of the differences: what the runs agree in stays, their mistakes do not. `--start` trains an adapter
+further in the same way.
 """
 
 from __future__ import annotations
@@ -100,6 +101,11 @@ class Trainer:
         embedding = self.weights["model.embed_tokens.weight"]
         first = [self.tokenizer.encode(word, add_special_tokens=False).ids[0] for word in _FIRST_VALUES]
         self.first = embedding[first]
+        # What training begins with; `weights` are the base's.
+        self.begun_with = self.weights
+        if (start := options.start) is not None:
+            self.begun_with = merged(self.weights, start)
+            self.first = torch.from_numpy(start.special).to(self.first)
         self.curve: list[dict[str, Any]] = []
         self.held_out = [on(self.device, batch) for batch in held_out_batches(self.tokenizer, options.rows)]
 
@@ -107,7 +113,7 @@ class Trainer:
         """Takes a model that has learned nothing."""
         options = self.options
         torch.manual_seed(seed)
-        self.model = TranslationModel(self.weights, options.rank, self.first)
+        self.model = TranslationModel(self.begun_with, options.rank, self.first)
         self.step = self.tokens = self.targets = 0
         self.begun = time.monotonic()
         if options.compile:
@@ -183,11 +189,20 @@ def mean_adapter(adapters: Sequence[dict[str, Any]], rank: int) -> dict[str, Any
         left, small_left, right, small_right = [
             factor for each in beside for factor in torch.linalg.qr(torch.from_numpy(each))
         ]
-        u, sizes, v = torch.linalg.svd(small_left @ small_right.T)
+        u, sizes, v = torch.linalg.svd(small_left @ small_right.T, full_matrices=False)
         roots = sizes[:rank].sqrt()
         low_rank[part] = (_array((v[:rank] * roots[:, None]) @ right.T), _array(left @ (u[:, :rank] * roots)))
     special = sum(each["special"] for each in adapters) * share
     return {"special": special, "low_rank": low_rank}
+
+
+def beside(start: Adapter, more: dict[str, Any]) -> dict[str, Any]:
+    """The adapter whose differences are the sums of both. more: what was trained from `start`."""
+    low_rank = {}
+    for part, (a, b) in more["low_rank"].items():
+        a_before, b_before = start.low_rank[part]
+        low_rank[part] = (np.concatenate([a_before, a]), np.concatenate([b_before, b], axis=1))
+    return {"special": more["special"], "low_rank": low_rank}
 
 
 def merged(weights: dict[str, Tensor], adapter: Adapter) -> dict[str, Tensor]:
@@ -258,6 +273,8 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         pool.close()
     path = options.folder / "adapter.safetensors"
     vocabulary = json.loads((options.base / VOCABULARY_FILE).read_text(encoding="utf-8"))
+    if options.start is not None:
+        adapters = [beside(options.start, each) for each in adapters]
     save_adapter(path, vocabulary=vocabulary, bits=4, **mean_adapter(adapters, options.mean_rank))
     adapter = read_adapter(path)
     cuda = trainer.device.type == "cuda"
@@ -291,6 +308,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="demo_model.train", description="Train the bundled model's adapter.")
     parser.add_argument("folder", type=Path, help="where the adapter and training.json go")
     parser.add_argument("--base", type=Path, required=True, help="folder of the base with the cut vocabulary")
+    parser.add_argument(
+        "--start",
+        type=lambda path: read_adapter(Path(path)),
+        metavar="FILE",
+        help="an adapter to be trained further",
+    )
     parser.add_argument("--tokens", type=float, default=20.0, help="millions of tokens of each run")
     parser.add_argument("--runs", type=int, default=6, help="runs of which the mean is taken")
     parser.add_argument("--rank", type=int, default=64)
