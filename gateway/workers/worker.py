@@ -60,11 +60,7 @@ _REFUSED_S = 30.0
 
 
 def run(
-    sock: socket.socket,
-    settings: Settings,
-    number: int,
-    protocols: tuple[int, ...],
-    listening: socket.socket | None = None,
+    sock: socket.socket, settings: Settings, number: int, protocols: tuple[int, ...], listening: socket.socket
 ) -> None:
     """The main function of a worker's process, which may be of a later version than its parent.
 
@@ -80,26 +76,18 @@ def run(
     log_to(sys.stderr, style_for(sys.stderr, settings.log_level, settings.log_format), who=f"worker {number}")
     settle_interpreter()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_Worker(settings, protocols, number, listening).serve(sock))
+        runner.run(_Worker(settings, protocols, listening).serve(sock))
 
 
 class _Worker:
     """Also the `Workers` of its gateway.
 
-    listening: where its parent gets each socket at which it listens, before it is told `Serves`. None: an earlier
-    version, which wants none.
+    listening: where its parent gets each socket at which it listens, before it is told `Serves`.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        protocols: tuple[int, ...] = PROTOCOLS,
-        number: int = 1,
-        listening: socket.socket | None = None,
-    ) -> None:
+    def __init__(self, settings: Settings, protocols: tuple[int, ...], listening: socket.socket) -> None:
         self._settings = settings
         self._listening = listening
-        self._number = number
         self._protocols = protocols
         names = [lane.name for lane in settings.engines] or ([""] if settings.engine.is_shared else [])
         self.engines: Mapping[str, SharedEngine] = {name: SharedEngine() for name in names}
@@ -129,8 +117,7 @@ class _Worker:
             with listening:
                 await self._server.serve(sockets=[listening])
         await cancelled(*self._answering)
-        if self._listening is not None:
-            self._listening.close()
+        self._listening.close()
         self._channel.close()
         # Closing lasts until all is sent.
         await asyncio.sleep(0)
@@ -165,8 +152,7 @@ class _Worker:
     def _listen(self) -> socket.socket:
         """Where it listens from now on. Raises `StartupError`."""
         sock = listen(self._settings.host, self._settings.port, shared=True)
-        if self._listening is not None:
-            socket.send_fds(self._listening, [b"\0"], [sock.fileno()])
+        socket.send_fds(self._listening, [b"\0"], [sock.fileno()])
         return sock
 
     async def _listen_again(self, server: DrainingServer) -> None:

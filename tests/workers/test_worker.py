@@ -47,7 +47,7 @@ class FarEnd:
         ours, theirs = socket.socketpair()
         self._ours = ours
         self._sockets, listening = socket.socketpair()
-        self.serving = asyncio.create_task(_Worker(given, protocols, listening=listening).serve(theirs))
+        self.serving = asyncio.create_task(_Worker(given, protocols, listening).serve(theirs))
         self.serving.add_done_callback(lambda _: self._sockets.close())
 
     def _hear(self, message: ToParent) -> None:

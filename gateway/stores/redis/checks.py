@@ -22,6 +22,8 @@ from gateway.stores.redis.connection import Command, Connection, Lost, Refused, 
 FORMAT = 2
 
 _OLDEST = (7, 0)
+# Longest wait for what a store says of itself.
+_ANSWER_S = 5.0
 # One of these keys exists while a store holds a meeting, a session or a revocation, or a gateway is there.
 _IN_USE = ("due", "tenants", "revocations", "heard_of_one")
 # Setting → its value, and what would happen otherwise.
@@ -40,7 +42,7 @@ class _Started(Protocol):
     address: str
 
 
-async def check(url: str, *, answer_s: float = 5.0) -> None:
+async def check(url: str) -> None:
     """Raises `StartupError`, which says what to change."""
     address = address_of(url)
     if not is_local(url) and not urlsplit(url).password:
@@ -50,7 +52,7 @@ async def check(url: str, *, answer_s: float = 5.0) -> None:
         )
     connection = Connection(url)
     try:
-        async with asyncio.timeout(answer_s):
+        async with asyncio.timeout(_ANSWER_S):
             await connection.connect()
             about = _about(await _ask(connection, ("INFO", "everything")))
             _check_kind(address, about)

@@ -38,8 +38,8 @@ class LaneLoad(Struct, frozen=True):
         return self.running / max(1, self.slots)
 
 
-def choose(loads: Iterable[LaneLoad], preferred: str | None = None, bound: float = AFFINITY_BOUND) -> str | None:
-    """The preferred lane, unless it is full or fuller than the emptiest by more than `bound`; then the emptiest.
+def choose(loads: Iterable[LaneLoad], preferred: str | None = None) -> str | None:
+    """The preferred lane, unless it is full or fuller than the emptiest by too much; then the emptiest.
 
     Of lanes that are as full, the one with the most free slots: where others use the same lanes, that is the one
     which they use least. None if there is no lane.
@@ -50,7 +50,7 @@ def choose(loads: Iterable[LaneLoad], preferred: str | None = None, bound: float
     emptiest = min(lanes, key=lambda lane: (lane.fullness, lane.running - lane.slots))
     for lane in lanes:
         has_room = lane.running < lane.slots or emptiest.fullness >= 1
-        if lane.name == preferred and has_room and lane.fullness <= emptiest.fullness + bound:
+        if lane.name == preferred and has_room and lane.fullness <= emptiest.fullness + AFFINITY_BOUND:
             return lane.name
     return emptiest.name
 
