@@ -12,7 +12,7 @@ from gateway.domain.languages import normalised
 from gateway.domain.pairs import PairPattern
 from gateway.engines.prompting.families import detect
 from gateway.protocol.checks import check_language_tag, supported_language
-from gateway.server.compat.deepl_glossaries import tag_of
+from gateway.server.compat.deepl_glossaries import supported_code
 from gateway.server.http.transcripts import languages as wanted
 from tests.sessions.talk import Talk
 
@@ -29,7 +29,7 @@ DOORS: dict[str, Callable[[str], object]] = {
     "WebSocket": spoken,
     "HTTP": lambda tag: supported_language(tag, KNOWN, "source_lang"),
     "transcript": lambda tag: wanted([tag], known=KNOWN, most=1)[0],
-    "DeepL": lambda tag: supported_language(tag_of(tag), KNOWN, "source_lang"),
+    "DeepL": lambda tag: supported_code(tag, EngineProfile("m", "f", KNOWN), "source_lang"),
     "CLI": lambda tag: flag(tag)[0],
     "token": lambda tag: next(iter(normalised([tag]) or ())),
     "model": lambda tag: detect({"translation_gateway": {"prompt": "chat", "languages": [tag]}}, "m").languages[0],
