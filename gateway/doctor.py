@@ -27,12 +27,12 @@ from gateway.engines.remote.engine import RemoteOptions
 from gateway.engines.vllm import hardware, preflight
 from gateway.engines.vllm.plan import can_be_planned, plan
 from gateway.keys import keys_of, operators_of
-from gateway.runtime import RESERVED_FILES, raise_file_limit
+from gateway.runtime import RESERVED_FILES, proxy_of, raise_file_limit
 from gateway.server.guard.tls import server_context
 from gateway.server.uvicorn_server import listen
 from gateway.stores.redis.checks import check, clock_offset_s
 from gateway.stores.redis.connection import address_of
-from gateway.webhooks.sender import Sender, proxy_of, read_secrets
+from gateway.webhooks.sender import read_secrets
 from gateway.workers.private_store import store_program
 
 # A certificate that is about to end.
@@ -161,7 +161,6 @@ async def _store(url: str) -> str:
 async def _webhook(webhook: Webhook) -> str:
     """Nothing is sent, as it might be taken for an event."""
     read_secrets(webhook.secret_file)
-    Sender()
     proxy, host = proxy_of(webhook.url), ""
     try:
         host = urlsplit(proxy or webhook.url).hostname or ""

@@ -1,6 +1,6 @@
 """The process as a whole: pauses of the Python interpreter, file descriptors, logging, how late the event loop is.
 
-Knows: Python's garbage collector and threads, limits of the process, logging, timers, tasks.
+Knows: Python's garbage collector and threads, limits of the process, logging, timers, tasks, proxies.
 Must not know: what the process does, who gives way when it is full.
 """
 
@@ -18,6 +18,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Protocol, Self, TextIO
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import msgspec
 
@@ -234,3 +236,13 @@ async def within(seconds: float | None, waiting: Awaitable[object]) -> bool:
             await waiting
             return True
     return False
+
+
+def proxy_of(url: str) -> str | None:
+    """The proxy for an address that the environment names (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`), if any."""
+    parts = urlsplit(url)
+    # A proxy cannot reach the loopback address of this machine.
+    if parts.hostname in ("localhost", "127.0.0.1", "::1") or proxy_bypass(parts.netloc):
+        return None
+    proxy = getproxies().get(parts.scheme)
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy

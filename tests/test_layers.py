@@ -126,7 +126,7 @@ HEAVY = {
     "torch": set(),
     "transformers": {"engines.prompting.model", "engines.remote"},
     "tokenizers": {"engines.prompting.model"},
-    "aiohttp": {"engines.remote", "webhooks.sender"},
+    "aiohttp": {"engines.remote", "identity.jwks", "webhooks.sender"},
     "huggingface_hub": {"engines.vllm.plan"},
     "redis": {"stores.redis"},
     "hiredis": {"stores.redis"},

@@ -12,22 +12,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import socket
-import ssl
-import threading
 import time
-import urllib.request
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from contextlib import suppress
-from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from typing import Any, cast
 
 import jwt
 
 from gateway import metrics
 from gateway.identity.tokens import Key
-from gateway.runtime import within
+from gateway.runtime import proxy_of, within
 
 _log = logging.getLogger(__name__)
 
@@ -50,22 +44,19 @@ _ALGORITHMS: dict[tuple[object, object], str] = {
 class PublicKeys:
     """The keys of one address.
 
-    fetch: gets the set's bytes; blocks, and may raise anything. request_s: seconds that are waited for it.
+    fetch: gets the set's bytes, in bounded time; may raise anything.
     """
 
     def __init__(
         self,
         issuer: str,
-        fetch: Callable[[], bytes],
+        fetch: Callable[[], Awaitable[bytes]],
         clock: Callable[[], float] = time.monotonic,
-        *,
-        request_s: float = _REQUEST_S,
     ) -> None:
         self._issuer = issuer
         self._fetch = fetch
         self._clock = clock
         self._keys: Mapping[str, Key] = {}
-        self._request_s = request_s
         # When it may be asked again, and requests that have failed since one has not.
         self._next_s = float("-inf")
         self._failures = 0
@@ -89,7 +80,7 @@ class PublicKeys:
 
     async def _ask(self) -> None:
         try:
-            self._keys = parse(await self._fetched(), self._issuer)
+            self._keys = parse(await self._fetch(), self._issuer)
         except Exception as error:
             metrics.PUBLIC_KEYS_REQUESTS.labels("failed").inc()
             pause_s = min(_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(self._failures, 10))
@@ -109,70 +100,27 @@ class PublicKeys:
             self._asking = None
         self._next_s = self._clock() + pause_s
 
-    async def _fetched(self) -> bytes:
-        """Raises what `fetch` raises, or `TimeoutError`: then its thread is left to itself."""
-        answer: Future[bytes] = Future()
-        answer.set_running_or_notify_cancel()  # who does not wait any more does not cancel it
 
-        def work() -> None:
-            try:
-                answer.set_result(self._fetch())
-            except Exception as error:
-                answer.set_exception(error)
+async def fetch(url: str, request_s: float = _REQUEST_S) -> bytes:
+    """The bytes at an address, which must not redirect: one could lead from https to http.
 
-        # No thread of a pool: other work there would wait for this one, and the process at its end.
-        threading.Thread(target=work, name="public keys", daemon=True).start()
-        async with asyncio.timeout(self._request_s):
-            return await asyncio.wrap_future(answer)
-
-
-class _Nowhere(urllib.request.HTTPRedirectHandler):
-    """Follows no redirects: one could lead from https to http."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-def _ending(connection: type[HTTPConnection], after_s: float) -> Callable[..., HTTPConnection]:
-    """Makes connections that are cut so long after they were made: else a byte now and then would keep one."""
-
-    class Ending(connection):  # type: ignore[misc, valid-type]
-        def connect(self) -> None:
-            super().connect()
-            timer = threading.Timer(after_s, self._cut, (self.sock,))
-            timer.daemon = True
-            timer.start()
-
-        def _cut(self, sock: socket.socket) -> None:
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-
-    return Ending
-
-
-class _Plain(urllib.request.HTTPHandler):
-    def http_open(self, request: urllib.request.Request) -> HTTPResponse:
-        return self.do_open(_ending(HTTPConnection, cast(float, request.timeout)), request)
-
-
-class _Secure(urllib.request.HTTPSHandler):
-    def https_open(self, request: urllib.request.Request) -> HTTPResponse:
-        made = _ending(HTTPSConnection, cast(float, request.timeout))
-        return self.do_open(made, request, context=ssl.create_default_context())
-
-
-_OPENER = urllib.request.build_opener(_Nowhere, _Plain, _Secure)
-
-
-def fetch(url: str, answer_s: float = _ANSWER_S) -> bytes:
-    """The bytes at an address, which must not redirect. Raises `OSError`, `HTTPException` or `ValueError`.
-
-    answer_s: seconds to connect, and as many for the answer.
+    request_s: seconds for all of it, else a byte now and then would keep it. Raises `OSError`, `ValueError` or
+    `aiohttp.ClientError`.
     """
-    with _OPENER.open(url, timeout=answer_s) as response:
-        content = cast(bytes, response.read(_SET_BYTES + 1))
-    if len(content) > _SET_BYTES:
-        raise ValueError(f"more than {_SET_BYTES} bytes")
+    import aiohttp
+
+    timeout = aiohttp.ClientTimeout(total=request_s, sock_connect=_ANSWER_S, sock_read=_ANSWER_S)
+    content = b""
+    async with (
+        aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session,
+        session.get(url, allow_redirects=False, proxy=proxy_of(url)) as response,
+    ):
+        if response.status != HTTPStatus.OK:
+            raise ValueError(f"status {response.status}")
+        async for chunk in response.content.iter_chunked(_SET_BYTES):
+            content += chunk
+            if len(content) > _SET_BYTES:
+                raise ValueError(f"more than {_SET_BYTES} bytes")
     return content
 
 

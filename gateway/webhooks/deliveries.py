@@ -51,7 +51,7 @@ class Deliveries:
             read_secrets(each.secret_file)
             for outcome in ("delivered", "failed", "given_up", "dropped"):
                 metrics.WEBHOOK_DELIVERIES.labels(each.name, outcome)
-        self._sender = sender or (Sender() if webhooks else None)
+        self._sender = sender or Sender()
         self._chance = chance
         self._clock = clock
         # Name of a webhook that has asked for a pause → until when.
@@ -110,12 +110,11 @@ class Deliveries:
 
     async def _post(self, webhook: Webhook, event: Event) -> Answer:
         try:
-            sender = self._sender = self._sender or Sender()
             keys = read_secrets(webhook.secret_file)
         except StartupError as error:
             return Answer(0, error.message)
         sent = body(event)
-        return await sender.post(webhook.url, sent, headers(keys, event.id, int(time.time()), sent))
+        return await self._sender.post(webhook.url, sent, headers(keys, event.id, int(time.time()), sent))
 
     def _settled(self, webhook: Webhook, delivery: Delivery, answer: Answer) -> Settled:
         name, count = webhook.name, metrics.WEBHOOK_DELIVERIES

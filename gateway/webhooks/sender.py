@@ -16,8 +16,6 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import msgspec
 
@@ -25,6 +23,7 @@ from gateway import __version__
 from gateway.domain.errors import StartupError
 from gateway.domain.grants import meeting_name, tenant_of
 from gateway.domain.webhooks import Event
+from gateway.runtime import proxy_of
 
 # The type of an event that only tests whether others arrive.
 PING = "ping"
@@ -92,8 +91,6 @@ def _time(ms: int) -> str:
 # Longest time for a connection, and for everything. Shorter than the lease of a delivery.
 _CONNECT_S, _TOTAL_S = 5.0, 10.0
 
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
-
 # With these, `Retry-After` says when the next request is welcome (RFC 9110, RFC 6585).
 _BUSY = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
 
@@ -106,32 +103,14 @@ class Answer(NamedTuple):
     retry_after_s: float | None = None
 
 
-def proxy_of(url: str) -> str | None:
-    """The proxy for an address that the environment names (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`), if any."""
-    parts = urlsplit(url)
-    # A proxy cannot reach the loopback address of this machine.
-    if parts.hostname in _LOOPBACK or proxy_bypass(parts.netloc):
-        return None
-    proxy = getproxies().get(parts.scheme)
-    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
-
-
 class Sender:
-    """Raises `StartupError` if there is no HTTP client."""
-
     def __init__(self, total_s: float = _TOTAL_S) -> None:
-        try:
-            import aiohttp
-        except ImportError:
-            raise StartupError(
-                "Webhooks need aiohttp, which is not installed: pip install 'translation-gateway[remote]'."
-            ) from None
-        self._http = aiohttp
         self._total_s = total_s
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         """Never raises. Follows no redirects, and reads nothing of the answer but its head."""
-        http = self._http
+        import aiohttp as http
+
         about = {"Content-Type": "application/json", "User-Agent": f"translation-gateway/{__version__}", **headers}
         timeout = http.ClientTimeout(total=self._total_s, sock_connect=_CONNECT_S)
         proxy = proxy_of(url)

@@ -55,7 +55,10 @@ def authenticator(
 
 
 def public_keys(*keys: dict[str, object]) -> PublicKeys:
-    return PublicKeys(ISSUER, lambda: key_set(*keys))
+    async def fetch() -> bytes:
+        return key_set(*keys)
+
+    return PublicKeys(ISSUER, fetch)
 
 
 async def refused(keys: Keys, presented: str) -> bool:

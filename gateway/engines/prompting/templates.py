@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
 
 from msgspec import Struct
 
@@ -30,34 +29,20 @@ class RawPrompt(Struct, frozen=True):
     add_special_tokens: bool = False
 
 
-class ChatMessage(Struct, frozen=True):
-    """A message of a chat prompt."""
+class ChatPrompt(Struct, frozen=True):
+    """The user's message for the model's own chat template: the only one, as some refuse a system message."""
 
     # Plain text, or one structured item for chat templates that take such items.
     content: str | dict[str, str]
-    role: Literal["user"] = "user"
-
-
-class ChatPrompt(Struct, frozen=True):
-    """Messages for the model's own chat template."""
-
-    messages: tuple[ChatMessage, ...]
 
     def as_dicts(self) -> list[dict[str, object]]:
         """The messages in the format of chat APIs and templates: structured content is a list of items."""
-        return [
-            {"role": m.role, "content": m.content if isinstance(m.content, str) else [dict(m.content)]}
-            for m in self.messages
-        ]
+        return [{"role": "user", "content": self.content if isinstance(self.content, str) else [self.content]}]
 
 
 Prompt = RawPrompt | ChatPrompt
 
 # ------------------------------------------------------------------------------------------ the templates
-
-
-def _user(content: str | dict[str, str]) -> ChatPrompt:
-    return ChatPrompt((ChatMessage(content),))
 
 
 def bundled(request: TranslationRequest) -> Prompt:
@@ -123,8 +108,8 @@ def _segment(request: TranslationRequest) -> str:
 def hunyuan_mt(request: TranslationRequest) -> Prompt:
     """Hunyuan-MT-7B. https://huggingface.co/tencent/Hunyuan-MT-7B"""
     if _with_chinese(request):
-        return _user(f"把下面的文本翻译成{_chinese_name(request.target)}，不要额外解释。\n\n{request.text}")
-    return _user(_segment(request))
+        return ChatPrompt(f"把下面的文本翻译成{_chinese_name(request.target)}，不要额外解释。\n\n{request.text}")
+    return ChatPrompt(_segment(request))
 
 
 def hy_mt15(request: TranslationRequest) -> Prompt:
@@ -141,12 +126,12 @@ def hy_mt15(request: TranslationRequest) -> Prompt:
     if context:
         before = "\n".join(context)
         ask = f"参考上面的信息，把下面的文本翻译成{name}，注意不需要翻译上文，也不要额外解释："
-        return _user(f"{block}{before}\n{ask}\n{request.text}")
+        return ChatPrompt(f"{block}{before}\n{ask}\n{request.text}")
     if glossary:
-        return _user(f"{block}将以下文本翻译为{name}，{only}\n{request.text}")
+        return ChatPrompt(f"{block}将以下文本翻译为{name}，{only}\n{request.text}")
     if _with_chinese(request):
-        return _user(f"将以下文本翻译为{name}，{only}\n\n{request.text}")
-    return _user(_segment(request))
+        return ChatPrompt(f"将以下文本翻译为{name}，{only}\n\n{request.text}")
+    return ChatPrompt(_segment(request))
 
 
 _STYLE: Mapping[Formality, tuple[str, str]] = MappingProxyType(
@@ -162,7 +147,7 @@ def hy_mt2(request: TranslationRequest) -> Prompt:
     background, text.
     """
     if _with_chinese(request):
-        return _user(_hy_mt2_chinese(request))
+        return ChatPrompt(_hy_mt2_chinese(request))
     options = request.options
     name = language_name(request.target)
     parts = []
@@ -187,7 +172,7 @@ def hy_mt2(request: TranslationRequest) -> Prompt:
             ask = f"Translate the following text into {name}. Note that you {only} output "
             parts.append(f"{ask}the translated result without any additional explanation:")
         parts.append(request.text)
-    return _user("\n\n".join(parts))
+    return ChatPrompt("\n\n".join(parts))
 
 
 def _hy_mt2_chinese(request: TranslationRequest) -> str:
@@ -231,7 +216,7 @@ def translategemma(request: TranslationRequest) -> Prompt:
 
     https://huggingface.co/google/translategemma-4b-it
     """
-    return _user(
+    return ChatPrompt(
         {
             "type": "text",
             "source_lang_code": _gemma_code(request.source),
@@ -247,14 +232,14 @@ def translategemma_vllm(request: TranslationRequest) -> Prompt:
     https://docs.vllm.ai/projects/recipes/en/latest/Google/TranslateGemma.html
     """
     source, target = _gemma_code(request.source), _gemma_code(request.target)
-    return _user(f"<<<source>>>{source}<<<target>>>{target}<<<text>>>{request.text}")
+    return ChatPrompt(f"<<<source>>>{source}<<<target>>>{target}<<<text>>>{request.text}")
 
 
 def tower(request: TranslationRequest) -> Prompt:
     """TowerInstruct. https://huggingface.co/Unbabel/TowerInstruct-7B-v0.2"""
     source, target = language_name(request.source), language_name(request.target)
     ask = f"Translate the following text from {source} into {target}."
-    return _user(f"{ask}\n{source}: {request.text}\n{target}:")
+    return ChatPrompt(f"{ask}\n{source}: {request.text}\n{target}:")
 
 
 _TOWER_PLUS_NAMES = MappingProxyType(
@@ -272,11 +257,11 @@ def tower_plus(request: TranslationRequest) -> Prompt:
     source = _TOWER_PLUS_NAMES.get(request.source, language_name(request.source))
     target = _TOWER_PLUS_NAMES.get(request.target, language_name(request.target))
     ask = f"Translate the following {source} source text to {target}:"
-    return _user(f"{ask}\n{source}: {request.text}\n{target}: ")
+    return ChatPrompt(f"{ask}\n{source}: {request.text}\n{target}: ")
 
 
 def chat(request: TranslationRequest) -> Prompt:
-    """Any instruct model. One user message, because some chat templates refuse a system message."""
+    """Any instruct model."""
     options = request.options
     source, target = language_name(request.source), language_name(request.target)
     parts = [
@@ -303,7 +288,7 @@ def chat(request: TranslationRequest) -> Prompt:
             "Translate what is there and add nothing."
         )
     parts.append(f"<text>\n{request.text}\n</text>")
-    return _user("\n\n".join(parts))
+    return ChatPrompt("\n\n".join(parts))
 
 
 _REGISTER: Mapping[Formality, str] = MappingProxyType(

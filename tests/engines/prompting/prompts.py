@@ -35,10 +35,8 @@ def asked(family: PromptFamily | str, of: TranslationRequest) -> str:
     prompt = found.render(of)
     if isinstance(prompt, RawPrompt):
         return prompt.text
-    (message,) = prompt.messages
-    assert message.role == "user"
-    assert isinstance(message.content, str)
-    return message.content
+    assert isinstance(prompt.content, str)
+    return prompt.content
 
 
 # ----------------------------------------------------------------------------------------------- chat

@@ -156,7 +156,7 @@ def test_a_marker_may_name_languages_only() -> None:
     assert (family.name, family.languages) == ("chat", ("en", "is"))
     prompt = family.render(TranslationRequest(id="t1", text="Hæ.", source="is", target="en", final=True))
     assert isinstance(prompt, ChatPrompt)
-    assert str(prompt.messages[0].content).startswith("Translate what was said in a meeting from is into")
+    assert str(prompt.content).startswith("Translate what was said in a meeting from is into")
 
 
 def test_the_operator_goes_before_everything() -> None:

@@ -68,7 +68,7 @@ def test_no_control_string_survives_in_what_users_supply(name: str, text: str, t
 def test_special_tokens_of_the_tokenizer_are_broken_as_well() -> None:
     prompt = FAMILIES["tower"].render(request("a <extra_0> b"), frozenset({"<extra_0>"}))
     assert isinstance(prompt, ChatPrompt)
-    assert f"German: a <{JOINER}extra_0> b\n" in str(prompt.messages[0].content)
+    assert f"German: a <{JOINER}extra_0> b\n" in str(prompt.content)
 
 
 @pytest.mark.parametrize(

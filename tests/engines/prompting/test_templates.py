@@ -211,7 +211,7 @@ def test_translategemma_is_one_structured_item() -> None:
 def test_translategemma_codes_are_those_of_its_chat_template() -> None:
     prompt = FAMILIES["translategemma"].render(request("x", "tl-zh-hant"))
     assert isinstance(prompt, ChatPrompt)
-    content = prompt.messages[0].content
+    content = prompt.content
     assert isinstance(content, dict)
     assert (content["source_lang_code"], content["target_lang_code"]) == ("fil-PH", "zh-TW")
 
