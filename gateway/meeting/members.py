@@ -103,14 +103,11 @@ class Members:
         self._by_participant[member.participant] = member
         self.note(member)
 
-    def remove(self, member: Member) -> bool:
-        """Whether it was one."""
-        if self._by_participant.pop(member.participant, None) is None:
-            return False
+    def remove(self, member: Member) -> None:
+        self._by_participant.pop(member.participant, None)
         for languages in (self._reading, self._reading_live, self._getting):
             languages.put(member, ())
         self._originals.pop(member, None)
-        return True
 
     def note(self, member: Member) -> None:
         """What a member reads, or how, may have changed; to be called after every such change."""
