@@ -110,7 +110,7 @@ class Trainer:
         self.held_out = [on(self.device, batch) for batch in held_out_batches(self.tokenizer, options.rows)]
 
     def begin(self, seed: int) -> None:
-        """Takes a model that has learned nothing."""
+        """Takes a model that has learned nothing but what `--start` has."""
         options = self.options
         torch.manual_seed(seed)
         self.model = TranslationModel(self.begun_with, options.rank, self.first)
@@ -178,14 +178,19 @@ def _array(tensor: Tensor) -> Any:
     return tensor.detach().float().cpu().numpy()
 
 
-def mean_adapter(adapters: Sequence[dict[str, Any]], rank: int) -> dict[str, Any]:
-    """The adapter whose differences are nearest to the mean of those of `adapters`."""
+def mean_adapter(adapters: Sequence[dict[str, Any]], rank: int, start: Adapter | None = None) -> dict[str, Any]:
+    """The adapter whose differences are nearest to the mean of those of `adapters`, added to those of `start`.
+
+    start: what all of them were trained from, besides the base.
+    """
     share = 1 / len(adapters)
     low_rank = {}
     for part in adapters[0]["low_rank"]:
-        pairs = [each["low_rank"][part] for each in adapters]
+        pairs = [(a, b * share) for a, b in (each["low_rank"][part] for each in adapters)]
+        if start is not None:
+            pairs.append(start.low_rank[part])
         # The sum of products is the product of what is put side by side; QR keeps the decomposition small.
-        beside = np.concatenate([b * share for _, b in pairs], axis=1), np.concatenate([a for a, _ in pairs]).T
+        beside = np.concatenate([b for _, b in pairs], axis=1), np.concatenate([a for a, _ in pairs]).T
         left, small_left, right, small_right = [
             factor for each in beside for factor in torch.linalg.qr(torch.from_numpy(each))
         ]
@@ -194,15 +199,6 @@ def mean_adapter(adapters: Sequence[dict[str, Any]], rank: int) -> dict[str, Any
         low_rank[part] = (_array((v[:rank] * roots[:, None]) @ right.T), _array(left @ (u[:, :rank] * roots)))
     special = sum(each["special"] for each in adapters) * share
     return {"special": special, "low_rank": low_rank}
-
-
-def beside(start: Adapter, more: dict[str, Any]) -> dict[str, Any]:
-    """The adapter whose differences are the sums of both. more: what was trained from `start`."""
-    low_rank = {}
-    for part, (a, b) in more["low_rank"].items():
-        a_before, b_before = start.low_rank[part]
-        low_rank[part] = (np.concatenate([a_before, a]), np.concatenate([b_before, b], axis=1))
-    return {"special": more["special"], "low_rank": low_rank}
 
 
 def merged(weights: dict[str, Tensor], adapter: Adapter) -> dict[str, Tensor]:
@@ -273,9 +269,8 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
         pool.close()
     path = options.folder / "adapter.safetensors"
     vocabulary = json.loads((options.base / VOCABULARY_FILE).read_text(encoding="utf-8"))
-    if options.start is not None:
-        adapters = [beside(options.start, each) for each in adapters]
-    save_adapter(path, vocabulary=vocabulary, bits=4, **mean_adapter(adapters, options.mean_rank))
+    mean = mean_adapter(adapters, options.mean_rank, options.start)
+    save_adapter(path, vocabulary=vocabulary, bits=4, **mean)
     adapter = read_adapter(path)
     cuda = trainer.device.type == "cuda"
     report: dict[str, Any] = {

@@ -104,6 +104,8 @@ class Answer(NamedTuple):
 
 
 class Sender:
+    """Posts events. total_s: longest time for one, in seconds."""
+
     def __init__(self, total_s: float = _TOTAL_S) -> None:
         self._total_s = total_s
 

@@ -99,7 +99,7 @@ def test_the_mean_of_adapters_keeps_what_they_share() -> None:
 
 
 def test_what_was_trained_further_is_added_to_what_it_began_with() -> None:
-    from demo_model.train import beside, mean_adapter
+    from demo_model.train import mean_adapter
     from gateway.bundled.adapter import Adapter
 
     random = np.random.default_rng(2)
@@ -111,7 +111,7 @@ def test_what_was_trained_further_is_added_to_what_it_began_with() -> None:
     start = Adapter(np.arange(15), special, None, {"x": product(4)}, {})
     runs: list[dict[str, Any]] = [{"special": special + 1, "low_rank": {"x": product(2)}} for _ in range(2)]
     # A rank above that of the layer: all there is.
-    mean = mean_adapter([beside(start, each) for each in runs], 12)
+    mean = mean_adapter(runs, 12, start)
     a, b = mean["low_rank"]["x"]
     a0, b0 = start.low_rank["x"]
     further = sum(each["low_rank"]["x"][1] @ each["low_rank"]["x"][0] for each in runs) / 2
